@@ -1,0 +1,35 @@
+// Ids are strings on disk and on screen; here each kind is a type of its own.
+#pragma once
+
+#include <compare>
+#include <functional>
+#include <string>
+#include <utility>
+
+namespace attune {
+
+template <class Tag>
+struct Id {
+  std::string value;
+
+  Id() = default;
+  explicit Id(std::string v) : value(std::move(v)) {}
+  auto operator<=>(const Id&) const = default;
+  bool empty() const { return value.empty(); }
+};
+
+using CampaignId = Id<struct CampaignTag>;  // c-20261130-7f3a
+using LaunchId = Id<struct LaunchTag>;      // l007
+using RunId = Id<struct RunTag>;            // r007
+using ProposalId = Id<struct ProposalTag>;  // p012
+// attune-<campaign>-<launch>-<8 hex>, only [a-z0-9-]: the job name, and the claim of a launch.
+using Token = Id<struct TokenTag>;
+
+}  // namespace attune
+
+template <class Tag>
+struct std::hash<attune::Id<Tag>> {
+  std::size_t operator()(const attune::Id<Tag>& id) const noexcept {
+    return std::hash<std::string>{}(id.value);
+  }
+};

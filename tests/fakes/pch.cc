@@ -1,0 +1,1 @@
+// Holds the precompiled GoogleTest header that the test programs reuse.
