@@ -6,9 +6,9 @@ namespace attune {
 [[noreturn]] void CheckFailed(const char* file, int line, const char* condition, const char* why);
 }  // namespace attune
 
-#define ATTUNE_CHECK(condition, why)                                     \
-  do {                                                                   \
-    if (!(condition)) {                                                  \
-      ::attune::CheckFailed(__FILE__, __LINE__, #condition, (why));      \
-    }                                                                    \
+#define ATTUNE_CHECK(condition, why)                                \
+  do {                                                              \
+    if (!(condition)) {                                             \
+      ::attune::CheckFailed(__FILE__, __LINE__, #condition, (why)); \
+    }                                                               \
   } while (false)

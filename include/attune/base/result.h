@@ -49,14 +49,14 @@ inline tl::unexpected<Error> Fail(std::string doing, Error error) {
 #define ATTUNE_CONCAT_INNER(a, b) a##b
 #define ATTUNE_CONCAT(a, b) ATTUNE_CONCAT_INNER(a, b)
 // ATTUNE_TRY(auto id, launcher.Submit(spec)): returns early with the error, else declares `id`.
-#define ATTUNE_TRY(declaration, expression)                                   \
-  auto ATTUNE_CONCAT(attune_try_, __LINE__) = (expression);                   \
-  if (!ATTUNE_CONCAT(attune_try_, __LINE__)) {                                \
+#define ATTUNE_TRY(declaration, expression)                                         \
+  auto ATTUNE_CONCAT(attune_try_, __LINE__) = (expression);                         \
+  if (!ATTUNE_CONCAT(attune_try_, __LINE__)) {                                      \
     return ::attune::Fail(std::move(ATTUNE_CONCAT(attune_try_, __LINE__).error())); \
-  }                                                                           \
+  }                                                                                 \
   declaration = std::move(*ATTUNE_CONCAT(attune_try_, __LINE__))
 // The same for a Status.
-#define ATTUNE_RETURN_IF_ERROR(expression)                        \
-  if (auto attune_status = (expression); !attune_status) {        \
-    return ::attune::Fail(std::move(attune_status.error()));      \
+#define ATTUNE_RETURN_IF_ERROR(expression)                   \
+  if (auto attune_status = (expression); !attune_status) {   \
+    return ::attune::Fail(std::move(attune_status.error())); \
   }

@@ -11,7 +11,8 @@ namespace attune {
 
 std::string_view Trim(std::string_view s);
 std::vector<std::string_view> Split(std::string_view s, char separator);
-std::vector<std::string_view> SplitLines(std::string_view s);  // "\n" and "\r\n"; no last empty line
+std::vector<std::string_view> SplitLines(
+    std::string_view s);  // "\n" and "\r\n"; no last empty line
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 bool IsAscii(std::string_view s);
 bool IsPrintableAscii(std::string_view s);  // 0x20..0x7e only

@@ -54,8 +54,8 @@ std::string Rfc3339(Instant t);  // "2026-11-30T20:00:00Z" (milliseconds only wh
 Result<Instant> ParseRfc3339(std::string_view text);
 // "90s", "8m", "2h", "250ms", "1h30m". Zero and negative are errors.
 Result<Millis> ParseDuration(std::string_view text);
-std::string ShowDuration(Millis d);       // "4m12s", "250ms"
+std::string ShowDuration(Millis d);                     // "4m12s", "250ms"
 Result<std::int64_t> ParseSize(std::string_view text);  // "80GiB", "512MiB", "1000" -> bytes
-std::string ShowGpuHours(GpuMillis g);    // "7.86", small amounts keep 4 decimals
+std::string ShowGpuHours(GpuMillis g);                  // "7.86", small amounts keep 4 decimals
 
 }  // namespace attune

@@ -1,0 +1,236 @@
+// The events of a campaign: the only truth. Every table besides `event` is a projection of these,
+// written in the same transaction; CampaignState is a fold over them (campaign.h). The store maps
+// each fact to a word (FactWord) and a JSON body. Facts only grow: a field is never renamed, and a
+// newer program never recomputes a verdict that stands here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "attune/base/ids.h"
+#include "attune/base/units.h"
+#include "attune/model/diagnosis.h"
+#include "attune/model/measurement.h"
+#include "attune/model/proposal.h"
+#include "attune/model/run.h"
+#include "attune/model/verdict.h"
+
+namespace attune {
+
+enum class Phase { kCalibrating, kSearching, kFinalizing, kShipped, kNoGain, kAborted };
+std::string_view Word(Phase p);
+std::optional<Phase> ParsePhase(std::string_view word);
+
+// Frozen before the first launch; resume with another value is refused.
+struct Policy {
+  std::string proposer = "rules";  // agent | rules | tpe | random | optico-like | scripted
+  std::string name = "rules";      // policy record ("full", "paper", ...)
+  bool prefilter = true;
+  std::string script;  // scripted: path of the proposals file
+  std::uint64_t seed = 0;
+  int final_blocks = 0;  // 0: by rule
+
+  bool operator==(const Policy&) const = default;
+};
+
+struct Opened {
+  CampaignId id;
+  std::string recipe_json;  // the effective recipe, canonical (recipe_io)
+  std::string recipe_path;
+  std::string recipe_hash;
+  std::string stack_fingerprint;
+  std::string skill_version;
+  std::string attune_version;
+  std::string run_root;  // folder that holds the run folders
+  Policy policy;
+  std::optional<GpuMillis> budget;  // unset: "auto"
+  std::optional<Millis> run_limit;
+};
+struct Resumed {
+  std::string by;  // host and pid
+};
+struct BudgetSet {
+  GpuMillis budget;
+  std::string why;  // "auto: 30 x 0.031 GPU-h", "raised by user"
+};
+struct PhaseSet {
+  Phase phase = Phase::kCalibrating;
+  std::string reason;
+  std::string stop;  // agent | budget | no_launch | aborted | user | "" while it goes on
+};
+struct Calibrated {
+  Calibration calibration;
+};
+struct Proposed {
+  ProposalId id;
+  Proposal proposal;
+  std::string source;    // proposer's name
+  std::string llm_call;  // id of the llm_call row, when one made it
+  Effective candidate;   // user form: leader + change
+  std::string hash;      // CanonicalHash(candidate)
+  GateVerdict verdict;   // of the config gate: admitted
+};
+// Refused by a gate, a duplicate, turned back by the pre-filter, or unparsable. Costs nothing.
+struct TurnedBack {
+  ProposalId id;
+  std::optional<Proposal> proposal;  // absent when the reply was none
+  std::string source;
+  std::string llm_call;
+  std::string reason;  // "gate.objective.--lr", "duplicate", "prefilter.memory", "schema", "budget"
+  GateVerdict verdict;
+  std::string detail;  // the error, or the earlier result that a duplicate has
+};
+struct AskIntended {
+  std::string call;  // id of the llm_call row
+  std::string body_hash;
+};
+struct Answered {
+  std::string call;
+  std::string outcome;  // "action", "refusal", "overloaded", "unknown" ...
+};
+struct StopWished {
+  StopWish wish;
+  std::string source;
+};
+struct LaunchIntended {
+  LaunchId id;
+  Token token;
+  Purpose purpose = Purpose::kCandidate;
+  int slots = 1;
+  GpuMillis hold;
+  Millis limit{0};
+  std::vector<RunPlan> runs;
+  std::vector<std::string> exclude;
+  int attempt = 0;  // of the same purpose, after an environment failure
+};
+struct LaunchBound {
+  LaunchId id;
+  LaunchHandle handle;
+};
+// Where a charge comes from, first that exists (control_plane.md section 2).
+enum class ChargeSource { kWrapper, kScheduler, kLastBeat, kFullHold, kNeverStarted };
+std::string_view Word(ChargeSource s);
+struct LaunchEnded {
+  LaunchId id;
+  bool reached = true;  // false: void, it never reached the cluster; nothing is charged
+  GpuMillis charged;
+  GpuMillis overrun;  // part of `charged` beyond the hold
+  ChargeSource source = ChargeSource::kWrapper;
+  std::string nodes;
+  std::string detail;  // scheduler's word, or why it never started
+};
+struct RunStarted {
+  RunId id;
+  std::string node;
+  std::string folder;
+};
+struct StepsSeen {
+  RunId id;
+  std::vector<Step> steps;
+};
+struct DumpSeen {  // the framework's printed argument block, once a run
+  RunId id;
+  std::map<std::string, std::string> block;
+};
+struct MemoryNoted {
+  RunId id;
+  MemorySeen memory;
+};
+enum class StopWhy {
+  kEnough,     // the wanted steps are there (frameworks without a safe exit argument)
+  kEarlyLoss,  // the early look: cannot win
+  kEarlyWin,   // the early look: has won
+  kStep0,      // step-0 gate
+  kReadback,   // the printed block is not the intent
+  kTrajectory,
+  kWrongStart,  // first iteration is not s + 1
+  kHang,
+  kFatalLine,  // fail fast on the first fatal line
+  kUser,
+  kLimit,
+};
+std::string_view Word(StopWhy w);
+struct StopAsked {
+  RunId id;
+  StopWhy why = StopWhy::kUser;
+  std::vector<Finding> findings;
+  std::string detail;
+};
+struct StopSent {  // the effect of StopAsked has been carried out
+  RunId id;
+};
+struct RunEnded {
+  RunId id;
+  EndDetail detail;
+  Millis held{0};     // start to exit by the wrapper's records
+  Millis startup{0};  // start to first step
+};
+struct Judged {
+  RunId id;
+  Validity validity = Validity::kInvalid;
+  Standing standing = Standing::kInvalid;
+  std::optional<Measurement> measurement;
+  std::optional<double> gain;  // against the leader at that moment
+  std::vector<Finding> findings;
+  std::string reason;  // one line
+  bool leads = false;  // becomes the leader
+};
+struct Diagnosed {
+  RunId id;
+  Diagnosis diagnosis;
+};
+struct ShipIntended {
+  std::string verdict;  // "gain" | "no_gain"
+  RunId winner;         // empty for no_gain
+  std::string bundle;   // folder
+};
+struct Shipped {
+  std::string bundle;
+  std::string recipe_path;
+  double gain = 0;
+};
+struct FinalResult {  // after the blocks: what the final stage says of one leader
+  RunId leader;       // the search run whose recipe was re-measured
+  bool passed = false;
+  double baseline_mean = 0, winner_mean = 0, gain = 0;
+  std::vector<double> block_ratios;
+  double p = 1, p_floor = 1;
+  bool rehearsed = false;
+  std::string strength;  // "full" | "basic"
+  std::vector<Finding> findings;
+  std::string reason;
+};
+struct NoticeIntended {
+  std::string what;
+};
+struct Noticed {
+  std::string what;
+};
+// stop --after-run | --now | --cancel-jobs, retry, Ctrl-C.
+struct UserAsked {
+  std::string what;  // "drain" | "detach" | "cancel" | "retry:r007"
+};
+struct Paused {  // the campaign can't go on now; resume tries again
+  std::string why;
+  int exit_code = 75;
+};
+
+using Fact = std::variant<Opened, Resumed, BudgetSet, PhaseSet, Calibrated, Proposed, TurnedBack,
+                          AskIntended, Answered, StopWished, LaunchIntended, LaunchBound,
+                          LaunchEnded, RunStarted, StepsSeen, DumpSeen, MemoryNoted, StopAsked,
+                          StopSent, RunEnded, Judged, Diagnosed, FinalResult, ShipIntended, Shipped,
+                          NoticeIntended, Noticed, UserAsked, Paused>;
+std::string_view FactWord(const Fact& fact);  // "opened", "steps_seen" ...
+
+struct Event {
+  std::int64_t seq = 0;  // from 1, without gaps, per campaign
+  Instant at;
+  Fact fact;
+};
+
+}  // namespace attune

@@ -1,0 +1,59 @@
+// What a valid run measured, and the reference values of a calibration.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attune/base/ids.h"
+#include "attune/model/run.h"
+
+namespace attune {
+
+enum class Validity { kValid, kRetry, kInvalid };  // retry: the environment's fault
+std::string_view Word(Validity v);
+
+struct Measurement {
+  std::int64_t first_iteration = 0, last_iteration = 0;  // timed window, inclusive
+  int steps = 0;
+  bool short_window = false;         // ended by the early look
+  double seconds = 0;                // of the window
+  double tokens_per_s_per_slot = 0;  // the score: a mean, stalls count
+  double median_step_ms = 0, p95_step_ms = 0, mad_step_ms = 0, cv = 0, half_drift = 0, drift = 0;
+  double lag1 = 0;  // lag-1 correlation of step times
+  std::optional<double> mfu;
+  std::optional<double> clock_ratio;  // arrival time / printed time over the window
+  std::optional<MemorySeen> memory;
+  std::optional<double> step0_loss;
+  int cut_steps = 0;
+};
+
+// The baseline's reference values (control_plane.md section 1).
+struct Calibration {
+  std::vector<RunId> runs;
+  double mean = 0;   // tokens/s/slot
+  double sigma = 0;  // relative, sample (n-1), pooled or widened when n < 5
+  double band = 0.03;
+  bool quick = false;
+  std::string how;  // "5 runs", "3 runs pooled with the prior" ...
+  bool distinct_nodes = false;
+  Millis startup{0};                  // median of runs 2..R
+  double step_ms = 0;                 // median of the runs' medians
+  double step_sd = 0, step_lag1 = 0;  // relative within-run sd and correlation
+  int window_steps = 0;               // n_w
+  GpuMillis launch_cost;              // mean charge of one calibration launch
+  double short_window_bias = 0;       // |short/full - 1| of calibration's own runs
+  // per iteration offset (0 = first printed): loss name -> mean and relative sd over the replicas
+  struct Reference {
+    double mean = 0, sd = 0;
+    int n = 0;
+  };
+  std::vector<std::map<std::string, Reference>> losses;
+  std::map<std::string, std::string> argument_block;  // the baseline's printed block, if any
+  std::optional<MemorySeen> memory;
+};
+
+}  // namespace attune
