@@ -20,6 +20,7 @@ struct LaunchRecord {
   std::optional<LaunchEnded> end;
   Instant intended_at, bound_at;
   bool uncertain = false;  // set by Resumed on intended and unbound launches: locate, don't repeat
+  int absences = 0;        // times it was located and certainly not there
 };
 
 struct RunRecord {
@@ -31,6 +32,7 @@ struct RunRecord {
   std::vector<Step> steps;
   std::map<std::string, std::string> block;
   MemorySeen memory;
+  std::optional<FailureNoted> failure;
   std::optional<StopAsked> stop;
   bool stop_sent = false;
   std::optional<RunEnded> end;
@@ -105,6 +107,9 @@ struct CampaignState {
 };
 
 CampaignState Apply(CampaignState state, const Event& event);
+
+// Where a launch's charge is booked.
+GpuMillis& BookOf(Ledger& ledger, Purpose purpose);
 
 // Same labels and rules for every reader: launches of the search that count as launched.
 struct Counts {

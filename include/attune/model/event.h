@@ -50,6 +50,12 @@ struct Opened {
   Policy policy;
   std::optional<GpuMillis> budget;  // unset: "auto"
   std::optional<Millis> run_limit;
+  // The pinned start point (control_plane.md section 2b): checked before each launch.
+  std::int64_t start_iteration = 0;
+  std::string checkpoint;  // folder; empty: from random initialisation
+  // The launcher's terms, so that Decide can compute holds: hold = slots x (limit + margin).
+  Millis release_margin{15'000};
+  Millis limit_step{1};  // limits are rounded up to a multiple of this
 };
 struct Resumed {
   std::string by;  // host and pid
@@ -220,11 +226,29 @@ struct Paused {  // the campaign can't go on now; resume tries again
   int exit_code = 75;
 };
 
-using Fact = std::variant<Opened, Resumed, BudgetSet, PhaseSet, Calibrated, Proposed, TurnedBack,
-                          AskIntended, Answered, StopWished, LaunchIntended, LaunchBound,
-                          LaunchEnded, RunStarted, StepsSeen, DumpSeen, MemoryNoted, StopAsked,
-                          StopSent, RunEnded, Judged, Diagnosed, FinalResult, ShipIntended, Shipped,
-                          NoticeIntended, Noticed, UserAsked, Paused>;
+// The submit's fate is not known: locate by token before anything else.
+struct LaunchUncertain {
+  LaunchId id;
+  std::string why;
+};
+// Located and certainly not there: submitted again under the same token.
+struct LaunchAbsent {
+  LaunchId id;
+};
+// A failure's sign in the log, the best one so far; fatal ones end the run at once.
+struct FailureNoted {
+  RunId id;
+  std::string cls, line, detail;
+  std::int64_t line_number = 0;
+  bool fatal = false;
+};
+
+using Fact =
+    std::variant<Opened, Resumed, BudgetSet, PhaseSet, Calibrated, Proposed, TurnedBack,
+                 AskIntended, Answered, StopWished, LaunchIntended, LaunchBound, LaunchEnded,
+                 RunStarted, StepsSeen, DumpSeen, MemoryNoted, StopAsked, StopSent, RunEnded,
+                 Judged, Diagnosed, FinalResult, ShipIntended, Shipped, NoticeIntended, Noticed,
+                 UserAsked, Paused, LaunchUncertain, LaunchAbsent, FailureNoted>;
 std::string_view FactWord(const Fact& fact);  // "opened", "steps_seen" ...
 
 struct Event {

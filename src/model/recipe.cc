@@ -1,0 +1,33 @@
+#include "attune/model/recipe.h"
+
+#include "attune/base/check.h"
+
+namespace attune {
+
+std::string_view Word(Framework f) {
+  switch (f) {
+    case Framework::kMegatronLm:
+      return "megatron-lm";
+    case Framework::kCustom:
+      return "custom";
+  }
+  ATTUNE_CHECK(false, "a framework without a word");
+}
+
+std::vector<std::string> RenderCommand(const Recipe& recipe, const Arguments& args) {
+  const std::vector<std::string> rendered = args.Render();
+  std::vector<std::string> argv;
+  bool placed = false;
+  for (const std::string& token : recipe.command) {
+    if (token == "{{args}}") {
+      argv.insert(argv.end(), rendered.begin(), rendered.end());
+      placed = true;
+    } else {
+      argv.push_back(token);
+    }
+  }
+  if (!placed) argv.insert(argv.end(), rendered.begin(), rendered.end());
+  return argv;
+}
+
+}  // namespace attune
