@@ -104,8 +104,8 @@ std::uint64_t Random::Below(std::uint64_t n) {
 double Random::Unit() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
 
 double Random::Normal() {
-  // The middle of Unit's cell: never 0 or 1, whose inverse is infinite.
-  return InverseNormal(Unit() + 0x1p-54);
+  // The middles of 2^52 cells: exact in a double, and never 0 or 1, whose inverse is infinite.
+  return InverseNormal(static_cast<double>(Next() >> 12) * 0x1p-52 + 0x1p-53);
 }
 
 std::string RandomHex(int digits) {

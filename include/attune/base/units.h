@@ -34,7 +34,8 @@ struct GpuMillis {
   double Hours() const { return static_cast<double>(value) / 3'600'000.0; }
 };
 
-// Rounds up to whole GPU-milliseconds: a budget never loses a fraction to the holder.
+// Rounds up to whole GPU-milliseconds: a budget never loses a fraction to the holder. Not above
+// 2^62, so that a sum of two cannot overflow.
 GpuMillis FromGpuHours(double hours);
 
 constexpr GpuMillis ChargeFor(int slots, Millis held) { return {slots * held.count()}; }
@@ -50,12 +51,16 @@ struct Instant {
   static constexpr Instant Never() { return {std::numeric_limits<std::int64_t>::max()}; }
 };
 
-std::string Rfc3339(Instant t);  // "2026-11-30T20:00:00Z" (milliseconds only when not zero)
+// "2026-11-30T20:00:00Z" (milliseconds only when not zero). The format has the years 0000 to 9999:
+// earlier and later instants (Never) are shown as its first and last one.
+std::string Rfc3339(Instant t);
+// With "Z" or an offset; fractions up to nanoseconds, of which milliseconds are kept.
 Result<Instant> ParseRfc3339(std::string_view text);
-// "90s", "8m", "2h", "250ms", "1h30m". Zero and negative are errors.
+// "90s", "8m", "2h", "250ms", "1h30m". Zero and negative are errors, and above a hundred years.
 Result<Millis> ParseDuration(std::string_view text);
-std::string ShowDuration(Millis d);                     // "4m12s", "250ms"
-Result<std::int64_t> ParseSize(std::string_view text);  // "80GiB", "512MiB", "1000" -> bytes
-std::string ShowGpuHours(GpuMillis g);                  // "7.86", small amounts keep 4 decimals
+std::string ShowDuration(Millis d);  // "4m12s", "250ms"; whole seconds from one second on
+// "80GiB", "512MiB", "1000" -> bytes. "GB" is refused: some read 10^9 and some 2^30.
+Result<std::int64_t> ParseSize(std::string_view text);
+std::string ShowGpuHours(GpuMillis g);  // "7.86"; below one hour 4 decimals: "0.0213"; zero is "0"
 
 }  // namespace attune
