@@ -21,7 +21,7 @@ constexpr std::int64_t kMinute = 60 * kSecond;
 constexpr std::int64_t kHour = 60 * kMinute;
 constexpr std::int64_t kDay = 24 * kHour;
 // No campaign is longer; keeps now + duration and slots x duration far from overflow.
-constexpr std::int64_t kLongestDuration = std::int64_t{100} * 365 * kDay;
+constexpr std::int64_t kLongestDuration = 100 * 365 * kDay;
 
 struct Unit {
   std::string_view name;
