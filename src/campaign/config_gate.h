@@ -37,7 +37,7 @@ std::optional<std::int64_t> DeviceMemory(const Recipe& recipe);
 // from that save. Paths are relative to ATTUNE_LAUNCH_DIR, which the wrapper sets.
 struct RehearsalForms {
   Effective first, second;
-  int first_steps = 0;               // that it must show
+  int first_steps = 0;                 // that it must show
   std::int64_t restart_iteration = 0;  // the second run's first iteration is this + 1
 };
 RehearsalForms RehearsalOf(const CampaignState& s, const Effective& user);

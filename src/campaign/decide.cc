@@ -54,14 +54,14 @@ std::optional<Action> Unsettled(const CampaignState& s) {
     if (launch->uncertain) return Locate{id};
     const bool cancelled = s.user_wish && *s.user_wish == "cancel";
     if (cancelled || launch->absences >= kSubmitTries) {
-      return Record{{LaunchEnded{.id = id,
-                                 .reached = false,
-                                 .charged = {},
-                                 .overrun = {},
-                                 .source = ChargeSource::kNeverStarted,
-                                 .nodes = {},
-                                 .detail = cancelled ? "cancelled before it was submitted"
-                                                     : "could not be submitted"}}};
+      return Record{{LaunchEnded{
+          .id = id,
+          .reached = false,
+          .charged = {},
+          .overrun = {},
+          .source = ChargeSource::kNeverStarted,
+          .nodes = {},
+          .detail = cancelled ? "cancelled before it was submitted" : "could not be submitted"}}};
     }
     return Submit{id};
   }
@@ -140,8 +140,8 @@ std::optional<Refusal> NotNow(const CampaignState& s, const LaunchIntended& laun
   if (limits.deadline && now + launch.limit > *limits.deadline) {
     return Refusal{5, "the deadline comes before this launch's end"};
   }
-  if (limits.budget && s.ledger.Charged() - limits.charged_before + s.ledger.held + launch.hold >
-                           *limits.budget) {
+  if (limits.budget &&
+      s.ledger.Charged() - limits.charged_before + s.ledger.held + launch.hold > *limits.budget) {
     return Refusal{5, "the session's budget does not cover the next launch"};
   }
   return std::nullopt;
@@ -162,9 +162,9 @@ Action DecideCalibrating(const CampaignState& s, Instant now, const SessionLimit
     const Calibration calibration = CalibrationOf(s);
     if (!s.budget) {
       const GpuMillis budget = AutoBudget(calibration.launch_cost);
-      facts.emplace_back(BudgetSet{
-          budget, fmt::format("auto: 30 x {} GPU-h a launch, rounded up to 10",
-                              ShowGpuHours(calibration.launch_cost))});
+      facts.emplace_back(
+          BudgetSet{budget, fmt::format("auto: 30 x {} GPU-h a launch, rounded up to 10",
+                                        ShowGpuHours(calibration.launch_cost))});
     }
     facts.emplace_back(Calibrated{calibration});
     facts.emplace_back(PhaseSet{
@@ -207,9 +207,8 @@ std::optional<Action> Breaker(const CampaignState& s, Instant now, const Session
   for (auto it = runs.end() - kBreaker; it != runs.end(); ++it) {
     const RunRecord& run = **it;
     const RunEnd end = run.end->detail.end;
-    if (run.judged->standing != Standing::kFailed || !run.steps.empty() ||
-        end == RunEnd::kOomGpu || end == RunEnd::kOomHost ||
-        run.end->detail.failure_class != cause) {
+    if (run.judged->standing != Standing::kFailed || !run.steps.empty() || end == RunEnd::kOomGpu ||
+        end == RunEnd::kOomHost || run.end->detail.failure_class != cause) {
       return std::nullopt;
     }
   }
@@ -298,8 +297,7 @@ Action DecideSearching(const CampaignState& s, Instant now, const SessionLimits&
       d.of = "leader";
       return d;
     }();
-    LaunchIntended pair =
-        PlanMeasured(s, Purpose::kPair, {candidate, leader, leader, candidate});
+    LaunchIntended pair = PlanMeasured(s, Purpose::kPair, {candidate, leader, leader, candidate});
     if (!Affordable(s, pair.hold, true)) {
       pair = PlanMeasured(s, Purpose::kPair, {candidate, leader});
     }
@@ -317,13 +315,18 @@ Action DecideSearching(const CampaignState& s, Instant now, const SessionLimits&
     ATTUNE_CHECK(proposal != nullptr && proposal->candidate, "an open proposal without candidate");
     LaunchIntended launch = PlanMeasured(s, Purpose::kCandidate, {CandidateDraft(*proposal)});
     if (!Affordable(s, launch.hold, true)) {
-      const std::string why =
-          fmt::format("its hold of {} GPU-h does not fit beside {} charged, {} held and the final "
-                      "stage's {}",
-                      ShowGpuHours(launch.hold), ShowGpuHours(s.ledger.Charged()),
-                      ShowGpuHours(s.ledger.held), ShowGpuHours(Reserve(s)));
-      return Record{{TurnedBack{proposal->id, proposal->proposal, proposal->source,
-                                proposal->llm_call, "budget", {}, why},
+      const std::string why = fmt::format(
+          "its hold of {} GPU-h does not fit beside {} charged, {} held and the final "
+          "stage's {}",
+          ShowGpuHours(launch.hold), ShowGpuHours(s.ledger.Charged()), ShowGpuHours(s.ledger.held),
+          ShowGpuHours(Reserve(s)));
+      return Record{{TurnedBack{proposal->id,
+                                proposal->proposal,
+                                proposal->source,
+                                proposal->llm_call,
+                                "budget",
+                                {},
+                                why},
                      PhaseSet{Phase::kFinalizing, "the budget is spent: " + why, "budget"}}};
     }
     return LaunchOr(s, std::move(launch), now, limits);
@@ -349,8 +352,10 @@ Action Decide(const CampaignState& s, Instant now, const SessionLimits& limits) 
   if (auto action = Judge(s)) return *action;
   if (auto action = WaitForOpen(s, now)) return *action;
   switch (s.phase) {
-    case Phase::kCalibrating: return DecideCalibrating(s, now, limits);
-    case Phase::kSearching: return DecideSearching(s, now, limits);
+    case Phase::kCalibrating:
+      return DecideCalibrating(s, now, limits);
+    case Phase::kSearching:
+      return DecideSearching(s, now, limits);
     case Phase::kFinalizing: {
       Action action = DecideFinal(s);
       if (const auto* record = std::get_if<Record>(&action)) {
@@ -364,7 +369,8 @@ Action Decide(const CampaignState& s, Instant now, const SessionLimits& limits) 
     }
     case Phase::kShipped:
     case Phase::kNoGain:
-    case Phase::kAborted: break;
+    case Phase::kAborted:
+      break;
   }
   ATTUNE_CHECK(false, "a phase without a rule");
 }

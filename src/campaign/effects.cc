@@ -8,8 +8,8 @@
 #include "attune/base/check.h"
 #include "attune/base/text.h"
 #include "attune/logs/diagnose_log.h"
-#include "limits.h"
 #include "config_gate.h"
+#include "limits.h"
 
 namespace attune {
 namespace {
@@ -33,11 +33,11 @@ LaunchSpec SpecOf(const CampaignState& state, const LaunchIntended& intent, cons
     Env env = recipe.launcher.env;
     for (const auto& [name, value] : passed) env[name] = value;
     for (const auto& [name, value] : plan.executed.env) env[name] = value;
-    spec.stages.push_back({.run = plan.id,
-                           .argv = plan.argv,
-                           .env = std::move(env),
-                           .workdir = recipe.launcher.workdir.empty() ? recipe.folder
-                                                                      : recipe.launcher.workdir});
+    spec.stages.push_back(
+        {.run = plan.id,
+         .argv = plan.argv,
+         .env = std::move(env),
+         .workdir = recipe.launcher.workdir.empty() ? recipe.folder : recipe.launcher.workdir});
   }
   return spec;
 }
@@ -85,8 +85,13 @@ Result<std::vector<Fact>> Effects::DoAsk(const CampaignState& state) {
     return facts;
   }
   if (auto* bad = std::get_if<BadReply>(&reply)) {
-    TurnedBack back{.id = id, .proposal = {}, .source = source, .llm_call = {},
-                    .reason = "schema", .verdict = {}, .detail = bad->error};
+    TurnedBack back{.id = id,
+                    .proposal = {},
+                    .source = source,
+                    .llm_call = {},
+                    .reason = "schema",
+                    .verdict = {},
+                    .detail = bad->error};
     if (!bad->excerpt.empty()) back.detail += ": " + bad->excerpt;
     facts.emplace_back(std::move(back));
     return facts;
@@ -99,11 +104,14 @@ Result<std::vector<Fact>> Effects::DoSubmit(const CampaignState& state, const La
   const LaunchIntended& intent = state.launches.at(id).intent;
   if (parts_.check_inputs) {
     if (Status inputs = parts_.check_inputs(state); !inputs) {
-      return std::vector<Fact>{
-          LaunchEnded{.id = id, .reached = false, .charged = {}, .overrun = {},
-                      .source = ChargeSource::kNeverStarted, .nodes = {},
-                      .detail = inputs.error().message},
-          Paused{inputs.error().message, 75}};
+      return std::vector<Fact>{LaunchEnded{.id = id,
+                                           .reached = false,
+                                           .charged = {},
+                                           .overrun = {},
+                                           .source = ChargeSource::kNeverStarted,
+                                           .nodes = {},
+                                           .detail = inputs.error().message},
+                               Paused{inputs.error().message, 75}};
     }
   }
   ATTUNE_TRY(Submitted submitted, parts_.launcher.Submit(SpecOf(state, intent, parts_.passed_env)));
@@ -111,8 +119,12 @@ Result<std::vector<Fact>> Effects::DoSubmit(const CampaignState& state, const La
   if (auto* bound = std::get_if<Bound>(&submitted)) {
     facts.emplace_back(LaunchBound{id, std::move(bound->handle)});
   } else if (auto* refused = std::get_if<SubmitRefused>(&submitted)) {
-    facts.emplace_back(LaunchEnded{.id = id, .reached = false, .charged = {}, .overrun = {},
-                                   .source = ChargeSource::kNeverStarted, .nodes = {},
+    facts.emplace_back(LaunchEnded{.id = id,
+                                   .reached = false,
+                                   .charged = {},
+                                   .overrun = {},
+                                   .source = ChargeSource::kNeverStarted,
+                                   .nodes = {},
                                    .detail = std::move(refused->why)});
   } else {
     facts.emplace_back(LaunchUncertain{id, std::get<SubmitUnknown>(submitted).why});
@@ -208,26 +220,25 @@ Status Effects::ReadStage(const CampaignState& state, const RunRecord& run,
   }
   const Instant now = parts_.clock.Now();
   const bool silent = now - run.last_news_at >= HangLimit(state, run);
-  EndEvidence evidence{.failure = failure,
-                       .exit_code = seen.exit_code,
-                       .signal = seen.signal,
-                       .scheduler = launch.end_hint,
-                       .asked = run.stop && RunsStopAsked(run.stop->why),
-                       .limit_hit = seen.limit_hit,
-                       .hang_judged = run.stop && run.stop->why == StopWhy::kHang,
-                       .steps_seen = static_cast<int>(steps_seen),
-                       .steps_wanted =
-                           std::min(run.plan.steps_wanted, PlanWindow(state).expected()),
-                       .progressing = steps_seen > 0 && !silent,
-                       .log_name = seen.folder.empty() ? std::string("out") : seen.folder + "/out"};
+  EndEvidence evidence{
+      .failure = failure,
+      .exit_code = seen.exit_code,
+      .signal = seen.signal,
+      .scheduler = launch.end_hint,
+      .asked = run.stop && RunsStopAsked(run.stop->why),
+      .limit_hit = seen.limit_hit,
+      .hang_judged = run.stop && run.stop->why == StopWhy::kHang,
+      .steps_seen = static_cast<int>(steps_seen),
+      .steps_wanted = std::min(run.plan.steps_wanted, PlanWindow(state).expected()),
+      .progressing = steps_seen > 0 && !silent,
+      .log_name = seen.folder.empty() ? std::string("out") : seen.folder + "/out"};
   if (!seen.started && !seen.ended && !evidence.scheduler) {
     evidence.scheduler = RunEnd::kNeverStarted;
   }
-  facts.emplace_back(RunEnded{
-      .id = id,
-      .detail = RunEndFor(evidence),
-      .held = seen.held,
-      .startup = Millis{std::max<std::int64_t>(first_step_ms, 0)}});
+  facts.emplace_back(RunEnded{.id = id,
+                              .detail = RunEndFor(evidence),
+                              .held = seen.held,
+                              .startup = Millis{std::max<std::int64_t>(first_step_ms, 0)}});
   readers_.erase(id);
   return {};
 }

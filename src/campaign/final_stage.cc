@@ -52,15 +52,14 @@ void ReadRehearsal(const CampaignState& s, const LaunchRecord& launch, Stage& st
   const RunRecord& first = s.runs.at(launch.intent.runs[0].id);
   const RunRecord& second = s.runs.at(launch.intent.runs[1].id);
   const auto fine = [](const RunRecord& run) {
-    return run.end && (run.end->detail.end == RunEnd::kCompleted ||
-                       run.end->detail.end == RunEnd::kStopped);
+    return run.end &&
+           (run.end->detail.end == RunEnd::kCompleted || run.end->detail.end == RunEnd::kStopped);
   };
   if (!fine(first) || !fine(second)) {
     const RunRecord& bad = fine(first) ? second : first;
     stage.rehearsal = Rehearsal::kFailed;
-    stage.rehearsal_detail =
-        fmt::format("{} {}", bad.plan.label,
-                    bad.judged ? bad.judged->reason : std::string("did not end well"));
+    stage.rehearsal_detail = fmt::format(
+        "{} {}", bad.plan.label, bad.judged ? bad.judged->reason : std::string("did not end well"));
     return;
   }
   const std::int64_t expected = second.plan.start_iteration + 1;
@@ -148,8 +147,8 @@ Action DecideFinal(const CampaignState& s) {
     return Record{{PhaseSet{gain ? Phase::kShipped : Phase::kNoGain, s.phase_reason, s.stop}}};
   }
   if (!s.finals.empty() && s.finals.back().passed) {
-    return Record{{ShipIntended{"gain", s.finals.back().leader,
-                                fmt::format("shipped-{}", s.id.value)}}};
+    return Record{
+        {ShipIntended{"gain", s.finals.back().leader, fmt::format("shipped-{}", s.id.value)}}};
   }
   if (s.leader.run.empty() || !s.calibration) return ShipNothing(s);
   if (!MayFallBack(static_cast<int>(s.finals.size()), kLimits)) return ShipNothing(s);

@@ -60,7 +60,8 @@ std::optional<Judged> FromEnd(const RunRecord& run) {
       case StopWhy::kEarlyWin:
       case StopWhy::kHang:
       case StopWhy::kFatalLine:
-      case StopWhy::kLimit: break;
+      case StopWhy::kLimit:
+        break;
     }
   }
   if (IsEnvironment(end.end) || end.end == RunEnd::kCancelledOutside) {
@@ -81,9 +82,15 @@ Judged Measured(const CampaignState& s, const RunRecord& run, bool short_window)
   j.findings = std::move(seen.findings);
   j.reason = std::move(seen.reason);
   switch (seen.validity) {
-    case Validity::kValid: j.standing = Standing::kReference; break;
-    case Validity::kRetry: j.standing = Standing::kEnvironment; break;
-    case Validity::kInvalid: j.standing = Standing::kInvalid; break;
+    case Validity::kValid:
+      j.standing = Standing::kReference;
+      break;
+    case Validity::kRetry:
+      j.standing = Standing::kEnvironment;
+      break;
+    case Validity::kInvalid:
+      j.standing = Standing::kInvalid;
+      break;
   }
   return j;
 }
@@ -95,9 +102,9 @@ bool PassesCorrectness(const CampaignState& s, const RunRecord& run, Judged& j) 
   Add(j.findings, first.findings);
   Add(j.findings, block.findings);
   const GateVerdict printed = CheckPrintedSteps(run.steps, *s.calibration);
-  const GateVerdict losses =
-      CheckLosses(run.steps, *s.calibration, SameComposition(s.recipe, s.recipe.base, run.plan.user),
-                  LossLevel::kLeading, kLimits);
+  const GateVerdict losses = CheckLosses(run.steps, *s.calibration,
+                                         SameComposition(s.recipe, s.recipe.base, run.plan.user),
+                                         LossLevel::kLeading, kLimits);
   Add(j.findings, printed.findings);
   Add(j.findings, losses.findings);
   return !first.refused && !block.refused && printed.admitted && losses.admitted;
@@ -109,11 +116,10 @@ std::vector<double> PairScores(const CampaignState& s, const RunRecord& candidat
   for (const auto& [id, run] : s.runs) {
     if (run.purpose != Purpose::kPair || run.plan.of != of) continue;
     const LaunchRecord& launch = s.launches.at(run.launch);
-    const bool mine = std::any_of(launch.intent.runs.begin(), launch.intent.runs.end(),
-                                  [&](const RunPlan& plan) {
-                                    return plan.of == "candidate" &&
-                                           plan.proposal == candidate.plan.proposal;
-                                  });
+    const bool mine =
+        std::any_of(launch.intent.runs.begin(), launch.intent.runs.end(), [&](const RunPlan& plan) {
+          return plan.of == "candidate" && plan.proposal == candidate.plan.proposal;
+        });
     if (mine && run.judged && run.judged->validity == Validity::kValid && run.judged->measurement) {
       scores.push_back(ScoreOf(*run.judged->measurement, *s.calibration));
     }
@@ -207,14 +213,16 @@ std::optional<Judged> JudgeRun(const CampaignState& s, const RunRecord& run) {
     case Purpose::kCalibration:
     case Purpose::kProbe:
     case Purpose::kPair:
-    case Purpose::kFinal: return Measured(s, run, false);
-    case Purpose::kCandidate: break;
+    case Purpose::kFinal:
+      return Measured(s, run, false);
+    case Purpose::kCandidate:
+      break;
   }
   if (NeedsPair(s, run)) return std::nullopt;
   if (const LaunchRecord* pair = PairOf(s, run)) {
-    const bool open = std::any_of(
-        pair->intent.runs.begin(), pair->intent.runs.end(),
-        [&](const RunPlan& plan) { return !s.runs.at(plan.id).judged.has_value(); });
+    const bool open =
+        std::any_of(pair->intent.runs.begin(), pair->intent.runs.end(),
+                    [&](const RunPlan& plan) { return !s.runs.at(plan.id).judged.has_value(); });
     if (open && pair->state != LaunchState::kVoid) return std::nullopt;
   }
   return JudgeCandidate(s, run);
@@ -294,7 +302,8 @@ std::optional<CalibrationTrouble> TroubleOf(const CampaignState& s) {
   // The baseline is the user's working recipe: when it fails twice, or fails for certain before it
   // ever worked, nothing can be tuned.
   const bool never_worked = ValidCalibrationRuns(s).empty();
-  if (last_failed != nullptr && (failures_in_a_row >= 2 || (never_worked && failures_in_a_row > 0))) {
+  if (last_failed != nullptr &&
+      (failures_in_a_row >= 2 || (never_worked && failures_in_a_row > 0))) {
     const EndDetail& d = last_failed->end->detail;
     std::string reason = fmt::format("the baseline fails: {}", EndReason(d));
     if (!d.evidence.empty()) reason += fmt::format(": {}", d.evidence);

@@ -9,8 +9,8 @@
 namespace attune {
 
 // How many steps a measured run wants. `expected`: warm-up plus window at the leader's step time;
-// `bound`: where the job's own exit argument ends it, generous because a faster candidate needs more
-// steps to fill the same seconds. The watcher ends the run once the window is whole.
+// `bound`: where the job's own exit argument ends it, generous because a faster candidate needs
+// more steps to fill the same seconds. The watcher ends the run once the window is whole.
 struct WindowPlan {
   int warmup = 5;
   int steps = 20;

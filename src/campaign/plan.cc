@@ -48,8 +48,8 @@ RunPlan PlanRun(const CampaignState& s, int number, const RunDraft& draft) {
 
 LaunchIntended PlanMeasured(const CampaignState& s, Purpose purpose,
                             const std::vector<RunDraft>& runs, int attempt) {
-  const Millis limit = purpose == Purpose::kFinal ? FinalLimit(s)
-                                                  : LaunchLimit(s, static_cast<int>(runs.size()));
+  const Millis limit =
+      purpose == Purpose::kFinal ? FinalLimit(s) : LaunchLimit(s, static_cast<int>(runs.size()));
   LaunchIntended launch = Draft(s, purpose, limit);
   launch.attempt = attempt;
   int number = s.next_run;

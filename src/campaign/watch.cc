@@ -51,8 +51,7 @@ std::optional<StopAsked> LookNow(const CampaignState& s, const RunRecord& run) {
       LookEarly(ScoreOf(*seen.measurement, *s.calibration), seen.measurement->steps,
                 s.leader.scores, *s.calibration, kLimits);
   if (look.verdict == EarlyVerdict::kGoOn) return std::nullopt;
-  const StopWhy why =
-      look.verdict == EarlyVerdict::kWin ? StopWhy::kEarlyWin : StopWhy::kEarlyLoss;
+  const StopWhy why = look.verdict == EarlyVerdict::kWin ? StopWhy::kEarlyWin : StopWhy::kEarlyLoss;
   return StopAsked{run.plan.id, why, {}, look.why};
 }
 
@@ -115,7 +114,9 @@ std::optional<StopAsked> WatchRun(const CampaignState& s, const RunRecord& run, 
   if (!run.started || run.end || run.stop) return std::nullopt;
   if (run.plan.steps_wanted > 0 && !run.steps.empty() &&
       run.steps.front().iteration != run.plan.start_iteration + 1) {
-    return StopAsked{id, StopWhy::kWrongStart, {},
+    return StopAsked{id,
+                     StopWhy::kWrongStart,
+                     {},
                      fmt::format("the first printed iteration is {}, expected {}",
                                  run.steps.front().iteration, run.plan.start_iteration + 1)};
   }
@@ -146,9 +147,11 @@ std::optional<StopAsked> WatchRun(const CampaignState& s, const RunRecord& run, 
   const Millis silent = now - run.last_news_at;
   const Millis limit = HangLimit(s, run);
   if (silent >= limit) {
-    return StopAsked{id, StopWhy::kHang, {},
-                     fmt::format("nothing new for {} (limit {})", ShowDuration(silent),
-                                 ShowDuration(limit))};
+    return StopAsked{
+        id,
+        StopWhy::kHang,
+        {},
+        fmt::format("nothing new for {} (limit {})", ShowDuration(silent), ShowDuration(limit))};
   }
   return std::nullopt;
 }
