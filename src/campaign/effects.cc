@@ -252,18 +252,16 @@ Result<std::vector<Fact>> Effects::DoWait(const CampaignState& state, const Wait
     handles.push_back(*launch->handle);
   }
   std::vector<Fact> facts;
-  // What one observation adds is read against the state as it was committed, so facts of one Wait
-  // are gathered until there is something that a decision may hang on.
+  // At most a slice: the loop takes the wishes of other processes between two waits.
+  const Instant slice_end = parts_.clock.Now() + kSlice;
   for (;;) {
-    ATTUNE_TRY(std::vector<UserAsked> wishes, parts_.journal.Wishes());
-    for (UserAsked& wish : wishes) facts.emplace_back(std::move(wish));
     if (parts_.interrupted) {
       if (auto what = parts_.interrupted()) facts.emplace_back(UserAsked{std::move(*what)});
     }
     if (!facts.empty()) return facts;
     const Instant now = parts_.clock.Now();
-    if (now >= wait.until) return facts;
-    const Instant slice = std::min(wait.until, now + kSlice);
+    const Instant slice = std::min(wait.until, slice_end);
+    if (now >= slice) return facts;
     if (handles.empty()) {
       parts_.clock.SleepUntil(slice);
     } else {

@@ -39,8 +39,8 @@ class Journal {
   virtual Result<std::vector<Event>> Append(std::vector<Fact> facts, Instant at) = 0;
   // Before every effect: is the lease still ours? Also beats when a beat is due.
   virtual Status CheckLease() = 0;
-  // Wishes of other processes (attune stop, attune retry) since the last call.
-  virtual Result<std::vector<UserAsked>> Wishes() = 0;
+  // Wishes of other processes (attune stop, attune retry) as committed UserAsked events, each once.
+  virtual Result<std::vector<Event>> TakeWishes(Instant at) = 0;
 };
 
 // What Ship writes, made by the caller (recipe_io and report know the formats). Called again after
