@@ -280,6 +280,12 @@ bool RatioExceeds(double value, double reference, double limit) {
 
 bool ShiftExceeds(double value, double reference, double limit) {
   ATTUNE_CHECK(reference != 0, "a relative shift needs a reference");
+  // Binary arithmetic is wrong by some 1e-16 only: far from the limit it decides, a thousand times
+  // faster.
+  const double shift = std::abs(value / reference - 1);
+  if (std::abs(shift - limit) > 1e-9 * std::max(1.0, shift)) {
+    return shift > limit;
+  }
   const Decimal base = Decimal::FromDouble(reference);
   return (Decimal::FromDouble(value) - base).Abs() > Decimal::FromDouble(limit) * base.Abs();
 }
