@@ -324,6 +324,10 @@ bool ProbeConfirms(double probe_score, const Calibration& calibration) {
   return probe_score > 0 && MeanRule(probe, mean, calibration.band) == MeanVerdict::kTie;
 }
 
+double BandOf(double sigma, const Thresholds& limits) {
+  return std::max(limits.band_floor, limits.sigma_factor * sigma);
+}
+
 GpuMillis AutoBudget(GpuMillis unprofiled_launch, const Thresholds& limits) {
   const auto launches = static_cast<std::int64_t>(limits.budget_launches);
   const auto step = static_cast<std::int64_t>(limits.budget_step_gpu_hours) * kGpuMillisPerHour;

@@ -52,6 +52,15 @@ double Bisect(double low, double high, Function too_low) {
   return low + (high - low) / 2;
 }
 
+// The limit of t as the spread goes to 0.
+TTest WithoutSpread(double distance, double df) {
+  if (distance == 0) {
+    return {.t = 0, .df = df, .p = 0.5};
+  }
+  const double t = std::copysign(std::numeric_limits<double>::infinity(), distance);
+  return {.t = t, .df = df, .p = distance < 0 ? 0.0 : 1.0};
+}
+
 // Quantile of the upper tail: t > 0 with P(T > t) = tail, tail < 0.5.
 double StudentTailQuantile(double tail, double df) {
   double high = 1;
@@ -172,7 +181,9 @@ PredictionBand MakePredictionBand(std::span<const double> replicas, double alpha
 TTest WelchLess(std::span<const double> a, std::span<const double> b) {
   const double va = std::pow(SampleSd(a), 2) / static_cast<double>(a.size());
   const double vb = std::pow(SampleSd(b), 2) / static_cast<double>(b.size());
-  ATTUNE_CHECK(va + vb > 0, "Welch's test needs a spread");
+  if (va + vb == 0) {
+    return WithoutSpread(Mean(a) - Mean(b), static_cast<double>(a.size() + b.size() - 2));
+  }
   TTest test;
   test.t = (Mean(a) - Mean(b)) / std::sqrt(va + vb);
   test.df = std::pow(va + vb, 2) / (va * va / static_cast<double>(a.size() - 1) +
@@ -184,10 +195,12 @@ TTest WelchLess(std::span<const double> a, std::span<const double> b) {
 TTest OneSampleLess(std::span<const double> xs, double mu) {
   const auto n = static_cast<double>(xs.size());
   const double sd = SampleSd(xs);
-  ATTUNE_CHECK(sd > 0, "Student's test needs a spread");
   // n (mean - mu) in decimals: a mean that is mu must give t = 0.
   const Decimal distance =
       Sum(xs) - Decimal::FromDouble(mu) * Decimal(static_cast<std::int64_t>(xs.size()));
+  if (sd == 0) {
+    return WithoutSpread(distance.ToDouble(), n - 1);
+  }
   TTest test;
   test.df = n - 1;
   test.t = distance.ToDouble() / (sd * std::sqrt(n));

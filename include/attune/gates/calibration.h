@@ -65,6 +65,9 @@ Calibration Calibrate(std::span<const CalibrationRun> runs, const MeasureSpec& s
 // way (the 7 days are the caller's: gates have no clock).
 bool ProbeConfirms(double probe_score, const Calibration& calibration);
 
+// max(3%, 3 sigma): the plain rule, without what a recipe or few runs add.
+double BandOf(double sigma, const Thresholds& limits);
+
 // The default budget: 30 unprofiled launches, rounded up to 10 GPU-hours (control_plane.md 2).
 GpuMillis AutoBudget(GpuMillis unprofiled_launch, const Thresholds& limits);
 
