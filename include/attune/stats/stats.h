@@ -32,7 +32,7 @@ double Lag1Autocorrelation(std::span<const double> xs);
 // ----- distributions
 
 // I_x(a, b): continued fraction by the modified Lentz method (Press et al., Numerical Recipes,
-// section 6.4; Abramowitz and Stegun 26.5.8). Relative error below 1e-12 for a, b <= 1e5.
+// section 6.4; Abramowitz and Stegun 26.5.8). Relative error below 1e-11 for a, b <= 1e4.
 double IncompleteBeta(double a, double b, double x);
 double InverseIncompleteBeta(double a, double b, double p);  // x with I_x(a, b) = p
 double NormalCdf(double z);
