@@ -30,5 +30,6 @@ using Reader = Result<std::vector<Row>> (*)(const std::vector<std::string>& path
 Result<std::string> ReadFile(const std::string& path);
 
 Result<std::vector<Row>> ReadProposals(const std::vector<std::string>& paths);
+Result<std::vector<Row>> ReadStatistics(const std::vector<std::string>& paths);
 
 }  // namespace attune::corpus

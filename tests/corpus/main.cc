@@ -32,6 +32,7 @@ struct Kind {
 // One line a kind.
 const std::vector<Kind> kKinds = {
     // {"proposals", &ReadProposals},
+    {"statistics", &ReadStatistics},
 };
 
 std::string OneLine(std::string_view s) { return EscapeForDisplay(s, 4000); }

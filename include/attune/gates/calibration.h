@@ -65,8 +65,14 @@ Calibration Calibrate(std::span<const CalibrationRun> runs, const MeasureSpec& s
 // way (the 7 days are the caller's: gates have no clock).
 bool ProbeConfirms(double probe_score, const Calibration& calibration);
 
-// Smallest true gain that one candidate run would show as a win half of the time, and runs of each
-// side that would bring the band down to 3%: for "the noise is too high" messages. sigma > 0.
+// max(3%, 3 sigma): the plain rule, without what a recipe or few runs add.
+double BandOf(double sigma, const Thresholds& limits);
+
+// The default budget: 30 unprofiled launches, rounded up to 10 GPU-hours (control_plane.md 2).
+GpuMillis AutoBudget(GpuMillis unprofiled_launch, const Thresholds& limits);
+
+// Runs of candidate and of leader that would bring a mean's 3 sigma down to `band_wanted`, for the
+// message "the noise is too high": ceil((sigma_factor x sigma / band_wanted)^2).
 int RunsForBand(double sigma, double band_wanted, const Thresholds& limits);
 
 }  // namespace attune

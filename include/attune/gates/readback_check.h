@@ -54,9 +54,9 @@ std::string BlockKey(std::string_view flag);
 // None and none are not mixed.
 bool SameBlockValue(std::string_view a, std::string_view b);
 // Every flag in which the two differ, with the value that the block must show: bare flag -> "True",
-// one value -> itself, several -> "['a', 'b']". Unset: empty. `key_of`: destinations that are not
-// the flag's own name ("--no-x" forms), flag -> {key, value when present}; "" value: the
-// argument's.
+// one value -> itself, several -> "['a', 'b']". Unset: "False" for a bare flag of its own name,
+// else empty. `key_of`: destinations that are not the flag's own name ("--no-x" forms), flag ->
+// {key, value when present}; "" value: the argument's.
 struct BlockDestination {
   std::string key, when_present;
 };

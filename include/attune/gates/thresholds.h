@@ -27,8 +27,10 @@ struct Thresholds {
   double unstable_window = 7;
   double short_bias_max = 0.01;  // calibration's short window against its full one
 
+  double budget_launches = 30;        // [S] default budget in unprofiled launches, cp 2
+  double budget_step_gpu_hours = 10;  // rounded up to a multiple
+
   // ----- measurement validity, cp 3
-  double warmup_steps = 5;
   double settle_steps = 3;  // consecutive steps within `settle_tolerance` of the median
   double settle_tolerance = 0.05;
   double window_steps = 20;

@@ -57,7 +57,10 @@ struct Calibration {
     double e_sd = 0;
   };
   std::vector<std::map<std::string, Reference>> losses;
-  std::map<std::string, std::string> argument_block;  // the baseline's printed block, if any
+  // The baseline's printed block, if any: the keys on which all calibration runs agree, and the
+  // keys on which they do not, which say nothing about a candidate.
+  std::map<std::string, std::string> argument_block;
+  std::vector<std::string> varying_keys;
   std::optional<MemorySeen> memory;
   // The calibration's own stability values, largest over its runs: a later run's limit is never
   // below twice these.

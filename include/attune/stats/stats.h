@@ -32,12 +32,12 @@ double Lag1Autocorrelation(std::span<const double> xs);
 // ----- distributions
 
 // I_x(a, b): continued fraction by the modified Lentz method (Press et al., Numerical Recipes,
-// section 6.4; Abramowitz and Stegun 26.5.8). Relative error below 1e-12 for a, b <= 1e5.
+// section 6.4; Abramowitz and Stegun 26.5.8). Relative error below 1e-11 for a, b <= 1e4.
 double IncompleteBeta(double a, double b, double x);
 double InverseIncompleteBeta(double a, double b, double p);  // x with I_x(a, b) = p
 double NormalCdf(double z);
 double NormalUpperTail(double z);  // 1 - NormalCdf(z) without cancellation
-double NormalQuantile(double p);   // 0 < p < 1: Wichura, AS 241 (1988), refined by one Halley step
+double NormalQuantile(double p);   // 0 < p < 1, by bisection of the tail
 double StudentCdf(double t, double df);
 double StudentUpperTail(double t, double df);
 double StudentQuantile(double p, double df);  // 0 < p < 1, df > 0; relative error below 1e-10
