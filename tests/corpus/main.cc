@@ -31,7 +31,8 @@ struct Kind {
 };
 // One line a kind.
 const std::vector<Kind> kKinds = {
-    // {"proposals", &ReadProposals},
+    {"failures", &ReadFailures},
+    {"logs", &ReadLogs},
 };
 
 std::string OneLine(std::string_view s) { return EscapeForDisplay(s, 4000); }
