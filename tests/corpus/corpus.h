@@ -29,6 +29,8 @@ using Reader = Result<std::vector<Row>> (*)(const std::vector<std::string>& path
 // Whole file as bytes.
 Result<std::string> ReadFile(const std::string& path);
 
+Result<std::vector<Row>> ReadFailures(const std::vector<std::string>& paths);
+Result<std::vector<Row>> ReadLogs(const std::vector<std::string>& paths);
 Result<std::vector<Row>> ReadProposals(const std::vector<std::string>& paths);
 Result<std::vector<Row>> ReadStatistics(const std::vector<std::string>& paths);
 

@@ -33,6 +33,8 @@ struct Kind {
 const std::vector<Kind> kKinds = {
     // {"proposals", &ReadProposals},
     {"statistics", &ReadStatistics},
+    {"failures", &ReadFailures},
+    {"logs", &ReadLogs},
 };
 
 std::string OneLine(std::string_view s) { return EscapeForDisplay(s, 4000); }
