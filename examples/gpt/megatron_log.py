@@ -6,10 +6,17 @@ import math
 import torch
 
 
+# Not arguments but what the launcher made of them; "using world size" says them. Kept out so that two
+# blocks differ only where arguments do.
+_FROM_LAUNCHER = ("rank", "world_size", "data_parallel_size")
+
+
 def print_arguments(args):
-    """Prints every argument, given or derived, one a line and sorted."""
+    """Prints every argument, given or by default, one a line and sorted."""
     print("------------------------ arguments ------------------------")
     for name, value in sorted(vars(args).items()):
+        if name in _FROM_LAUNCHER:
+            continue
         print(f"  {name} {'.' * (48 - len(name))} {value}")
     print("-------------------- end of arguments ---------------------", flush=True)
 

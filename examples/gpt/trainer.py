@@ -13,7 +13,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 import checkpointing
 import megatron_log
-from corpus import micro_batches, read_text, split_text
+from corpus import micro_batches, split_text
+from corpus_files import read_text
 from model import Gpt
 from optimizer import build_optimizer, lr_at
 from profiling import TraceWindow
