@@ -9,7 +9,7 @@
 #include "config_gate.h"
 #include "final_stage.h"
 #include "judge.h"
-#include "limits.h"
+#include "pace.h"
 #include "plan.h"
 #include "watch.h"
 

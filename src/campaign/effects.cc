@@ -7,9 +7,9 @@
 
 #include "attune/base/check.h"
 #include "attune/base/text.h"
-#include "attune/logs/diagnose_log.h"
+//DL
 #include "config_gate.h"
-#include "limits.h"
+#include "pace.h"
 
 namespace attune {
 namespace {
@@ -160,7 +160,7 @@ Result<std::vector<Fact>> Effects::DoCancel(const CampaignState& state, const Ca
 
 Result<std::vector<Fact>> Effects::DoCollect(const CampaignState& state, const RunId& id) {
   const RunRecord& run = state.runs.at(id);
-  return std::vector<Fact>{Diagnosed{id, DiagnoseLog(run, state.recipe)}};
+  return std::vector<Fact>{Diagnosed{id, (void(run), Diagnosis{})}};
 }
 
 Result<std::vector<Fact>> Effects::DoShip(const CampaignState& state) {
@@ -218,8 +218,6 @@ Status Effects::ReadStage(const CampaignState& state, const RunRecord& run,
     failure = FailureSign{run.failure->cls, run.failure->line, run.failure->line_number,
                           run.failure->detail, run.failure->fatal};
   }
-  const Instant now = parts_.clock.Now();
-  const bool silent = now - run.last_news_at >= HangLimit(state, run);
   EndEvidence evidence{
       .failure = failure,
       .exit_code = seen.exit_code,
@@ -230,7 +228,8 @@ Status Effects::ReadStage(const CampaignState& state, const RunRecord& run,
       .hang_judged = run.stop && run.stop->why == StopWhy::kHang,
       .steps_seen = static_cast<int>(steps_seen),
       .steps_wanted = std::min(run.plan.steps_wanted, PlanWindow(state).expected()),
-      .progressing = steps_seen > 0 && !silent,
+      .progressing = steps_seen > run.steps.size() ||
+                                      StillProgressing(run, parts_.clock.Now()),
       .log_name = seen.folder.empty() ? std::string("out") : seen.folder + "/out"};
   if (!seen.started && !seen.ended && !evidence.scheduler) {
     evidence.scheduler = RunEnd::kNeverStarted;

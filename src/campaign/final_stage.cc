@@ -10,7 +10,7 @@
 #include "attune/gates/ship_check.h"
 #include "attune/gates/thresholds.h"
 #include "config_gate.h"
-#include "limits.h"
+#include "pace.h"
 #include "plan.h"
 #include "watch.h"
 
@@ -20,7 +20,7 @@ namespace {
 constexpr Thresholds kLimits{};
 constexpr int kSpareBlocks = 2;  // replacements of blocks that the environment spoiled
 
-struct Stage {
+struct FinalRecord {
   std::vector<FinalBlock> blocks;
   int attempts = 0;  // block launches of this leader
   Rehearsal rehearsal = Rehearsal::kNotRun;
@@ -47,8 +47,8 @@ const RunRecord* ValidRun(const CampaignState& s, const LaunchRecord& launch, st
 }
 
 // One evaluation and one save were shown, and the restart began with the next iteration.
-void ReadRehearsal(const CampaignState& s, const LaunchRecord& launch, Stage& stage) {
-  stage.rehearsals++;
+void ReadRehearsal(const CampaignState& s, const LaunchRecord& launch, FinalRecord& record) {
+  record.rehearsals++;
   const RunRecord& first = s.runs.at(launch.intent.runs[0].id);
   const RunRecord& second = s.runs.at(launch.intent.runs[1].id);
   const auto fine = [](const RunRecord& run) {
@@ -57,33 +57,33 @@ void ReadRehearsal(const CampaignState& s, const LaunchRecord& launch, Stage& st
   };
   if (!fine(first) || !fine(second)) {
     const RunRecord& bad = fine(first) ? second : first;
-    stage.rehearsal = Rehearsal::kFailed;
-    stage.rehearsal_detail = fmt::format(
+    record.rehearsal = Rehearsal::kFailed;
+    record.rehearsal_detail = fmt::format(
         "{} {}", bad.plan.label, bad.judged ? bad.judged->reason : std::string("did not end well"));
     return;
   }
   const std::int64_t expected = second.plan.start_iteration + 1;
   if (second.steps.empty() || second.steps.front().iteration != expected) {
-    stage.rehearsal = Rehearsal::kFailed;
-    stage.rehearsal_detail = fmt::format(
+    record.rehearsal = Rehearsal::kFailed;
+    record.rehearsal_detail = fmt::format(
         "the restart from the save began at iteration {}, expected {}",
         second.steps.empty() ? std::string("none") : std::to_string(second.steps.front().iteration),
         expected);
     return;
   }
-  stage.rehearsal = Rehearsal::kPassed;
-  stage.rehearsal_detail =
+  record.rehearsal = Rehearsal::kPassed;
+  record.rehearsal_detail =
       fmt::format("saved after {}, restarted at {}", second.plan.start_iteration, expected);
 }
 
-Stage Read(const CampaignState& s) {
-  Stage stage;
+FinalRecord Read(const CampaignState& s) {
+  FinalRecord record;
   const bool same = SameComposition(s.recipe, s.recipe.base, s.leader.user);
   for (const auto& [id, launch] : s.launches) {
     if (launch.state != LaunchState::kEnded || !Runs(s, launch, s.leader.user)) continue;
-    if (launch.intent.purpose == Purpose::kRehearsal) ReadRehearsal(s, launch, stage);
+    if (launch.intent.purpose == Purpose::kRehearsal) ReadRehearsal(s, launch, record);
     if (launch.intent.purpose != Purpose::kFinal) continue;
-    stage.attempts++;
+    record.attempts++;
     const RunRecord* baseline = ValidRun(s, launch, "baseline");
     const RunRecord* winner = ValidRun(s, launch, "leader");
     if (baseline == nullptr || winner == nullptr) continue;
@@ -95,38 +95,38 @@ Stage Read(const CampaignState& s) {
     const Correctness printed = CheckBlock(s, *winner);
     if (printed.refused) block.winner_losses = VerdictOf(printed.findings);
     for (const std::string& missing : printed.not_available) {
-      if (std::find(stage.not_available.begin(), stage.not_available.end(), missing) ==
-          stage.not_available.end()) {
-        stage.not_available.push_back(missing);
+      if (std::find(record.not_available.begin(), record.not_available.end(), missing) ==
+          record.not_available.end()) {
+        record.not_available.push_back(missing);
       }
     }
     if (winner->memory.max_reserved > 0) block.winner_memory = winner->memory;
-    stage.blocks.push_back(std::move(block));
+    record.blocks.push_back(std::move(block));
   }
   if (!NeedsRehearsal(s.recipe)) {
-    stage.rehearsal = Rehearsal::kVoid;
-    stage.rehearsal_detail = "the recipe neither saves nor evaluates";
+    record.rehearsal = Rehearsal::kVoid;
+    record.rehearsal_detail = "the recipe neither saves nor evaluates";
   }
-  stage.not_available.emplace_back("probe");  // gradients, replicas, data: no probe is loaded yet
-  return stage;
+  record.not_available.emplace_back("probe");  // gradients, replicas, data: no probe is loaded yet
+  return record;
 }
 
 Action ShipNothing(const CampaignState& s) {
   return Record{{ShipIntended{"no_gain", {}, fmt::format("shipped-{}", s.id.value)}}};
 }
 
-Action Conclude(const CampaignState& s, const Stage& stage) {
+Action Conclude(const CampaignState& s, const FinalRecord& record) {
   ShipInput input;
   input.leader = s.leader.run;
-  input.blocks = stage.blocks;
+  input.blocks = record.blocks;
   input.calibration = &*s.calibration;
   input.search_gain = s.leader.gain;
   input.device_memory = DeviceMemory(s.recipe);
   input.headroom_limit = HeadroomLimit(s.recipe.gate.memory_headroom,
                                        DroplessOrVariable(s.recipe, s.leader.user), kLimits);
-  input.rehearsal = stage.rehearsal;
-  input.rehearsal_detail = stage.rehearsal_detail;
-  input.not_available = stage.not_available;
+  input.rehearsal = record.rehearsal;
+  input.rehearsal_detail = record.rehearsal_detail;
+  input.not_available = record.not_available;
   return Record{{CheckShip(input, kLimits)}};
 }
 
@@ -153,25 +153,25 @@ Action DecideFinal(const CampaignState& s) {
   if (s.leader.run.empty() || !s.calibration) return ShipNothing(s);
   if (!MayFallBack(static_cast<int>(s.finals.size()), kLimits)) return ShipNothing(s);
 
-  const Stage stage = Read(s);
+  const FinalRecord record = Read(s);
   const int asked = s.opened ? s.opened->policy.final_blocks : 0;
   const GpuMillis block_hold = HoldFor(s, FinalLimit(s));
   const bool short_of_money = !Affordable(s, block_hold, false);
-  if (NeedMoreBlocks(stage.blocks, s.calibration->band, asked, short_of_money, kLimits) &&
-      stage.attempts < FinalBlocksWanted(s) + kSpareBlocks) {
+  if (NeedMoreBlocks(record.blocks, s.calibration->band, asked, short_of_money, kLimits) &&
+      record.attempts < FinalBlocksWanted(s) + kSpareBlocks) {
     if (short_of_money) return Done{5, "the budget does not cover the final stage"};
     std::vector<RunDraft> order = {BaselineDraft(s), LeaderDraft(s)};
-    if (stage.attempts % 2 == 1) std::swap(order[0], order[1]);
+    if (record.attempts % 2 == 1) std::swap(order[0], order[1]);
     return Record{{PlanMeasured(s, Purpose::kFinal, order)}};
   }
-  if (stage.rehearsal == Rehearsal::kNotRun) {
+  if (record.rehearsal == Rehearsal::kNotRun) {
     const LaunchIntended rehearsal = PlanRehearsal(s);
     if (!Affordable(s, rehearsal.hold, false)) {
       return Done{5, "the budget does not cover the rehearsal"};
     }
     return Record{{rehearsal}};
   }
-  return Conclude(s, stage);
+  return Conclude(s, record);
 }
 
 }  // namespace attune

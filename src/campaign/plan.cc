@@ -7,7 +7,7 @@
 
 #include "attune/base/text.h"
 #include "config_gate.h"
-#include "limits.h"
+#include "pace.h"
 
 namespace attune {
 namespace {

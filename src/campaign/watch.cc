@@ -9,7 +9,7 @@
 #include "attune/gates/step0_check.h"
 #include "attune/gates/thresholds.h"
 #include "config_gate.h"
-#include "limits.h"
+#include "pace.h"
 
 namespace attune {
 namespace {

@@ -124,11 +124,9 @@ FakeTraining PlanFakeTraining(const std::vector<std::string>& args,
   say("------------------------ arguments ------------------------");
   Flags block;
   for (const auto& [name, value] : flags) {
-    if (!name.starts_with("fake-")) {
-      std::string key = name;
-      std::replace(key.begin(), key.end(), '-', '_');
-      block[key] = value;
-    }
+    std::string key = name;
+    std::replace(key.begin(), key.end(), '-', '_');
+    block[key] = value;
   }
   block["data_parallel_size"] = std::to_string(ranks);
   block["world_size"] = std::to_string(ranks);

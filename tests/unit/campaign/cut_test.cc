@@ -65,7 +65,9 @@ TEST_P(CutEverywhere, ResumesToTheSameEnd) {
     try {
       const Result<CampaignEnd> end = c.Go();
       cut = !end;
-      if (cut) ASSERT_EQ(end.error().code, ErrorCode::kFull) << end.error().message;
+      if (cut) {
+        ASSERT_EQ(end.error().code, ErrorCode::kFull) << end.error().message;
+      }
     } catch (const Cut&) {
       cut = true;
     }

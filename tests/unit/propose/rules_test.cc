@@ -13,16 +13,14 @@ Recipe TwoLevers() {
       ParseArguments(std::vector<std::string>{"--mbs", "1", "--ranks", "1", "--form", "plain"});
   r.base.env = {{"THREADS", "1"}};
   r.declared = {
-      {"mbs", "--mbs", "", {"1", "2", "4", "8"}, LeverClass::kBatching, {}, {}, ""},
+      {"mbs", "--mbs", "", {"1", "2", "4", "8"}, LeverClass::kBatching, {}, {}, {}, ""},
       {"threads",
        "",
        "THREADS",
        {"1", "2"},
        LeverClass::kPlacement,
-       {{"--ranks", "", "2"}},
-       {},
-       ""},
-      {"ranks", "--ranks", "", {"1", "2"}, LeverClass::kPlacement, {}, {}, ""},
+       {{"--ranks", "", "2"}}, {}, {}, ""},
+      {"ranks", "--ranks", "", {"1", "2"}, LeverClass::kPlacement, {}, {}, {}, ""},
   };
   return r;
 }

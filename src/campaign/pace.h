@@ -42,6 +42,8 @@ bool Affordable(const CampaignState& s, GpuMillis hold, bool keep_reserve);
 // "auto": 30 x the unprofiled launch cost, rounded up to 10 GPU-h (the paper's Table D1).
 GpuMillis AutoBudget(GpuMillis launch_cost);
 
+// For a run that its time limit ended: had its steps stopped coming before? (hung or too slow)
+bool StillProgressing(const RunRecord& run, Instant now);
 // How long a run may show nothing new before it counts as hung.
 Millis HangLimit(const CampaignState& s, const RunRecord& run);
 

@@ -1,4 +1,4 @@
-#include "limits.h"
+#include "pace.h"
 
 #include <algorithm>
 #include <cmath>
@@ -127,6 +127,12 @@ bool Affordable(const CampaignState& s, GpuMillis hold, bool keep_reserve) {
 GpuMillis AutoBudget(GpuMillis launch_cost) {
   const std::int64_t raw = kAutoLaunches * launch_cost.value;
   return {std::max<std::int64_t>((raw + kAutoRound - 1) / kAutoRound, 1) * kAutoRound};
+}
+
+bool StillProgressing(const RunRecord& run, Instant now) {
+  if (run.steps.empty()) return false;
+  const Millis quiet = std::max<Millis>(seconds(5), Scaled(5 * MedianStep(run.steps)));
+  return now - run.last_news_at < quiet;
 }
 
 Millis HangLimit(const CampaignState& s, const RunRecord& run) {
