@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,7 +22,8 @@ namespace attune::gates {
 struct KeyValue {
   enum class Kind { kUnknown, kInt, kText } kind = Kind::kUnknown;
   std::int64_t number = 0;
-  std::string_view text;  // of a set: members separated by ","
+  std::string_view text;           // of a set: members separated by ","
+  const Argument* list = nullptr;  // of a flag with several values; `text` is then empty
 };
 
 enum class Truth { kFalse, kTrue, kUnknown };
@@ -36,20 +38,20 @@ class JobFacts {
 
   // start_samples: samples consumed at the pinned start; negative: not known.
   void Fill(const TrainingJob& job, const Effective& config, const Recipe& recipe,
-            const Rules& rules, std::int64_t start_samples);
+            std::int64_t start_samples);
 
   KeyValue Get(const Condition::Term& term) const;
   KeyValue Key(JobKey key) const { return values_[static_cast<std::size_t>(key)]; }
   const Argument* Flag(std::string_view flag) const;
 
  private:
-  friend class JobFactsFiller;
+  class Filler;
   std::string_view Keep(std::string text);
 
   KeyValue values_[kJobKeyCount];
   std::vector<const Argument*> sorted_;
   const Env* env_ = nullptr;
-  std::vector<std::string> kept_;
+  std::deque<std::string> kept_;  // a deque: growing must not move the strings under the views
 };
 
 // `was` may be null: then a condition on the baseline is unknown.
