@@ -23,8 +23,8 @@ std::string Judge(const std::string& raw, const Recipe& recipe,
   if (std::holds_alternative<StopWish>(reply)) return "refuse schema: a wish to stop";
   ConfigFacts facts;
   facts.passed_tests = tests;
-  const GateVerdict verdict = CheckConfig(recipe, recipe.base, std::get<Proposal>(reply).change,
-                                          BuiltInRules(), facts);
+  const GateVerdict verdict =
+      CheckConfig(recipe, recipe.base, std::get<Proposal>(reply).change, BuiltInRules(), facts);
   const Finding* refusal = verdict.FirstRefusal();
   if (refusal == nullptr) return "accept";
   return "refuse " + refusal->rule + ": " + refusal->why;

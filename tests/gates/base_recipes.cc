@@ -64,7 +64,8 @@ Recipe Custom() {
   r.workload.gpu = "cpu";
   r.workload.order = "layout_free";
   r.workload.loss_mask = "full";
-  r.base.args = ParseArguments(Tokens("--micro-batch-size 1 --num-ranks 1 --lr 3e-4 --seed 1 --fused"));
+  r.base.args =
+      ParseArguments(Tokens("--micro-batch-size 1 --num-ranks 1 --lr 3e-4 --seed 1 --fused"));
   r.base.env = {{"OPENBLAS_NUM_THREADS", "1"}};
   const auto lever = [&](std::string id, std::string flag, std::string env,
                          std::vector<std::string> values, LeverClass cls) -> DeclaredLever& {
