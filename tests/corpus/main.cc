@@ -31,7 +31,7 @@ struct Kind {
 };
 // One line a kind.
 const std::vector<Kind> kKinds = {
-    // {"proposals", &ReadProposals},
+    {"proposals", &ReadProposals},
     {"statistics", &ReadStatistics},
     {"failures", &ReadFailures},
     {"logs", &ReadLogs},
