@@ -61,13 +61,35 @@ TTest WithoutSpread(double distance, double df) {
   return {.t = t, .df = df, .p = distance < 0 ? 0.0 : 1.0};
 }
 
-// Quantile of the upper tail: t > 0 with P(T > t) = tail, tail < 0.5.
+// Quantile of the upper tail: t > 0 with P(T > t) = tail, tail < 0.5. Newton's method inside a
+// bracket that every value narrows, since far out the density is too small to steer by.
 double StudentTailQuantile(double tail, double df) {
+  const double log_scale =
+      std::lgamma((df + 1) / 2) - std::lgamma(df / 2) - 0.5 * std::log(df * std::numbers::pi);
+  double low = 0;
   double high = 1;
   while (StudentUpperTail(high, df) > tail && high < 1e300) {
+    low = high;
     high *= 2;
   }
-  return Bisect(0, high, [&](double t) { return StudentUpperTail(t, df) > tail; });
+  double t = low + (high - low) / 2;
+  for (int i = 0; i < 2'000 && high - low > 1e-15 * high; ++i) {
+    const double excess = StudentUpperTail(t, df) - tail;
+    (excess > 0 ? low : high) = t;
+    const double density = std::exp(log_scale - (df + 1) / 2 * std::log1p(t * t / df));
+    const double next = t + excess / density;
+    if (next == t) {
+      break;
+    }
+    // Inside the bracket a step this small is the last one that changes a digit.
+    const bool inside = next > low && next < high;
+    const bool last = inside && std::abs(next - t) <= 1e-15 * t;
+    t = inside ? next : low + (high - low) / 2;
+    if (last) {
+      break;
+    }
+  }
+  return t;
 }
 
 }  // namespace
