@@ -43,7 +43,7 @@ bool SplitField(std::string_view field, Field& out) {
 struct Iteration {
   StepLine line;
   bool has_elapsed = false, has_main_loss = false, has_skipped = false, not_finite = false;
-  std::int64_t nan_count = 0;
+  std::optional<std::int64_t> nan_count;
 };
 
 // False: a value that this field cannot have, so the line is not what it seems.
@@ -93,7 +93,7 @@ bool UseField(const Field& f, Iteration& it) {
     if (!n || *n < 0) {
       return false;
     }
-    it.nan_count = *n;
+    it.nan_count = n;
   }
   return true;
 }
@@ -115,7 +115,8 @@ bool TakeNumbers(std::string_view& rest, std::int64_t& iteration) {
   return TakeLiteral(rest, "|");
 }
 
-bool ReadIteration(std::string_view text, const StepBook& book, StepLine& out) {
+// `ended`: the line's newline was seen.
+bool ReadIteration(std::string_view text, bool ended, const StepBook& book, StepLine& out) {
   Iteration it;
   if (!TakeLiteral(text, "iteration") || !TakeNumbers(text, it.line.step.iteration)) {
     return false;
@@ -134,7 +135,9 @@ bool ReadIteration(std::string_view text, const StepBook& book, StepLine& out) {
     }
     text.remove_prefix(bar == std::string_view::npos ? text.size() : bar + 1);
   }
-  if (!it.has_elapsed) {
+  // The nan counter is the last field that matters: without the newline it alone tells that the
+  // line is whole.
+  if (!it.has_elapsed || (!ended && !it.nan_count)) {
     return false;
   }
   // A loss is printed only when its mean is >= 0, which NaN is not: then the field is missing, and
@@ -144,7 +147,8 @@ bool ReadIteration(std::string_view text, const StepBook& book, StepLine& out) {
   const std::optional<std::int64_t> last = book.last_iteration();
   const std::int64_t interval = last && *last < step.iteration ? step.iteration - *last : 0;
   const bool advanced = step.skipped == 0 || (interval > 0 && step.skipped < interval);
-  step.nan = it.not_finite || it.nan_count > 0 || (it.has_skipped && !it.has_main_loss && advanced);
+  step.nan = it.not_finite || it.nan_count.value_or(0) > 0 ||
+             (it.has_skipped && !it.has_main_loss && advanced);
   out = std::move(it.line);
   return true;
 }
@@ -179,7 +183,7 @@ std::optional<MemorySeen> ReadMemory(std::string_view text) {
 class Megatron final : public Dialect {
  public:
   bool Quick(const LogLine& line, const StepBook& book, StepLine& out) override {
-    return line.text.starts_with("iteration") && ReadIteration(line.text, book, out);
+    return line.text.starts_with("iteration") && ReadIteration(line.text, line.ended, book, out);
   }
 
   bool Read(const LogLine& line, const LineHits& hits, StepBook& book, StepLine& out) override {
@@ -208,7 +212,7 @@ class Megatron final : public Dialect {
   static bool ReadInside(const LogLine& line, StepBook& book, StepLine& out) {
     constexpr std::string_view kWord = "iteration";
     const std::size_t at = line.text.find(kWord);
-    if (at != 0 && ReadIteration(line.text.substr(at), book, out)) {
+    if (at != 0 && ReadIteration(line.text.substr(at), line.ended, book, out)) {
       return true;
     }
     ++book.notes()["odd_iteration_line"];
