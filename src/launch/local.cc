@@ -1,6 +1,7 @@
 #include "attune/launch/local.h"
 
 #include <signal.h>
+#include <time.h>
 
 #include <algorithm>
 #include <map>
@@ -17,8 +18,6 @@ namespace {
 using launch::FolderView;
 using State = Observation::State;
 
-// Grace of the wrapper, what it waits after KILL, and a second to write its records.
-constexpr Millis kReleaseMargin{15'000};
 constexpr Millis kLockWait{10'000};
 constexpr std::int64_t kMaxFetch = 64 << 20;
 
@@ -35,7 +34,7 @@ class LocalLauncher final : public Launcher {
   Status Cancel(const LaunchHandle& handle, const std::optional<RunId>& run) override;
   Result<std::string> Fetch(const LaunchHandle& handle, const std::string& path,
                             std::int64_t offset, std::int64_t size) override;
-  Millis ReleaseMargin() const override { return kReleaseMargin; }
+  Millis ReleaseMargin() const override { return o_.release_margin; }
 
  private:
   struct Watched {
@@ -201,7 +200,7 @@ State LocalLauncher::Bereaved(Watched& w) {
 // The wrapper lives but does not do its work (stopped, or stuck): past its own deadlines.
 bool LocalLauncher::Overdue(const FolderView& view) const {
   const Millis now = o_.clock->Monotonic();
-  if (now > view.start()->mono + view.plan().spec.limit + kReleaseMargin) {
+  if (now > view.start()->mono + view.plan().spec.limit + o_.release_margin) {
     return true;
   }
   const auto stop = os::StatFile(view.attempt_folder() + "/stop");
@@ -300,10 +299,11 @@ Result<std::vector<Observation>> LocalLauncher::Observe(std::span<const LaunchHa
     if (news || left <= Millis{0}) {
       return out;
     }
-    const Instant wake = o_.clock->Now() + std::min(left, o_.poll);
-    o_.clock->SleepUntil(wake);
-    if (o_.clock->Now() < wake) {
-      return out;  // a signal asked the program to stop
+    // Not the clock's own SleepUntil: that one waits for a wall time.
+    const std::int64_t nap_ms = std::min(left, o_.poll).count();
+    const timespec nap{nap_ms / 1000, (nap_ms % 1000) * 1'000'000};
+    if (nanosleep(&nap, nullptr) != 0) {
+      return out;  // a signal: whoever handles it may want to stop
     }
   }
 }

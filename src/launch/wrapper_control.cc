@@ -34,9 +34,6 @@ std::int64_t WrapperControl::WallNow() {
 void WrapperControl::BlockSignals() {
   const sigset_t set = Listened();
   sigprocmask(SIG_BLOCK, &set, nullptr);
-  // A full disk or a reader that is gone are errors to handle, not reasons to die.
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);
 }
 
 WrapperControl::WrapperControl(std::string attempt_folder, Millis poll, Millis deadline)

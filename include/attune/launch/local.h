@@ -28,6 +28,9 @@ struct LocalLauncherOptions {
   os::ProcessRunner* runner = nullptr;  // likewise
   Millis poll{50};                      // between two looks while waiting
   Millis submit_timeout{20'000};
+  // From the limit to the last moment the slots are held: the wrapper's grace, what it waits after
+  // KILL, its records (control_plane.md section 2). Past it the launcher ends the job itself.
+  Millis release_margin{15'000};
   // What the node gives every job. Unset: NodeEnvironment(OwnEnvironment()).
   std::optional<os::Environment> node_environment;
   // Handed to the wrapper; tests shorten them.
