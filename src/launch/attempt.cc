@@ -150,6 +150,7 @@ Result<AttemptEnd> RunAttempt(const std::string& launch_folder, int attempt, os:
   if (BaseName(launch_folder) != plan.spec.token.value) {
     return Fail(ErrorCode::kInvalidInput, "the plan in " + launch_folder + " is for another token");
   }
+  WrapperControl::BlockSignals();
   Attempt run(std::move(plan), launch_folder, attempt);
   ATTUNE_TRY(const bool ours, run.Claim());
   lock.Close();

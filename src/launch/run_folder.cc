@@ -308,6 +308,32 @@ std::optional<ExitRecord> DecodeExit(std::string_view bytes) {
   return e;
 }
 
+std::string Encode(const LostRecord& l) {
+  Record r("lost");
+  r.Add("held_ms", l.held.count());
+  r.Add("survivors", l.survivors ? 1 : 0);
+  return r.Encode();
+}
+
+std::optional<LostRecord> DecodeLost(std::string_view bytes) {
+  const auto r = DecodeRecord(bytes, "lost");
+  if (!r) {
+    return std::nullopt;
+  }
+  FieldReader in(*r);
+  LostRecord l;
+  l.held = Millis{in.Int("held_ms")};
+  l.survivors = in.Int("survivors") != 0;
+  return in.ok() ? std::optional<LostRecord>(l) : std::nullopt;
+}
+
+std::string EncodeStop(std::string_view by, std::int64_t wall_ms) {
+  Record r("stop");
+  r.Add("by", std::string(by));
+  r.Add("wall_ms", wall_ms);
+  return r.Encode();
+}
+
 std::string Encode(Stamp s) {
   std::string out;
   for (const std::int64_t v : {s.end, s.ms}) {

@@ -96,6 +96,17 @@ struct ExitRecord {
 std::string Encode(const ExitRecord& r);
 std::optional<ExitRecord> DecodeExit(std::string_view bytes);
 
+// What a launcher settled for an attempt that left no exit record, so that every later reader
+// charges the same.
+struct LostRecord {
+  Millis held{0};
+  bool survivors = false;  // processes had lived on and were ended by the launcher
+};
+std::string Encode(const LostRecord& r);
+std::optional<LostRecord> DecodeLost(std::string_view bytes);
+// Asks for the end of a stage or launch by its existence; says who asked.
+std::string EncodeStop(std::string_view by, std::int64_t wall_ms);
+
 // One entry of `stamps`: all bytes of `out` before `end` had arrived `ms` after the stage's start.
 struct Stamp {
   std::int64_t end = 0, ms = 0;

@@ -227,7 +227,6 @@ void StageRun::NoteRankEnd(Rank& rank, int status) {
   }
   if (failed && !AllReaped() && !term_at_) {
     // The others would wait for it until the time limit.
-    rank_failed_ = true;
     term_at_ = WrapperControl::Now();
     SignalTree(SIGTERM, false);
   }

@@ -69,7 +69,6 @@ class StageRun {
   Millis started_{0}, last_beat_{0};
   std::vector<Rank> ranks_;
   std::optional<Ending> asked_;  // why we are ending it; unset while it runs by itself
-  bool rank_failed_ = false;     // one rank failed, the others are being ended for it
   std::optional<Millis> term_at_, kill_at_;
   Millis last_kill_{0};
   Millis grace_{0};

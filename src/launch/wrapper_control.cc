@@ -7,6 +7,19 @@
 #include "attune/os/files.h"
 
 namespace attune::launch {
+namespace {
+
+sigset_t Listened() {
+  sigset_t set;
+  sigemptyset(&set);
+  // USR1: a launcher wrote `stop`, look now. The others ask for the end; a scheduler sends TERM.
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGCHLD}) {
+    sigaddset(&set, signal);
+  }
+  return set;
+}
+
+}  // namespace
 
 Millis WrapperControl::Now() {
   SystemClock clock;
@@ -18,18 +31,14 @@ std::int64_t WrapperControl::WallNow() {
   return clock.Now().ms;
 }
 
+void WrapperControl::BlockSignals() {
+  const sigset_t set = Listened();
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
 WrapperControl::WrapperControl(std::string attempt_folder, Millis poll, Millis deadline)
     : folder_(std::move(attempt_folder)), poll_(poll), deadline_(deadline) {
-  sigset_t set;
-  sigemptyset(&set);
-  // USR1: a launcher wrote `stop`, look now. The others ask for the end; a scheduler sends TERM.
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGCHLD}) {
-    sigaddset(&set, signal);
-  }
-  sigprocmask(SIG_BLOCK, &set, nullptr);
-  // A full disk or a reader that is gone are errors to handle, not reasons to die.
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);
+  const sigset_t set = Listened();
   signals_ = os::Fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
 }
 

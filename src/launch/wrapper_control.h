@@ -13,7 +13,10 @@ namespace attune::launch {
 
 class WrapperControl {
  public:
-  // Blocks the signals it listens to, for the whole process. `deadline` on the clock of Now().
+  // Before the claim makes the process known: a launcher's SIGUSR1 would kill one that has not
+  // blocked it yet.
+  static void BlockSignals();
+  // BlockSignals must have been called. `deadline` on the clock of Now().
   WrapperControl(std::string attempt_folder, Millis poll, Millis deadline);
 
   // Reads signals, looks for `stop` when it is time, and checks the deadline.

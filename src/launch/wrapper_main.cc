@@ -230,6 +230,9 @@ os::Fd Inherited(const std::string& text) {
 
 int Main(std::span<char*> args) {
   umask(077);
+  // A full disk, or a reader that is gone, is an error to handle and no reason to die.
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   const std::vector<std::string> words(args.begin() + 1, args.end());
   if (words.size() == 2 && words[0] == "submit") {
     return Submit(words[1]);
