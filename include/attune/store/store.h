@@ -5,6 +5,7 @@
 // Not thread safe: one Store a thread. A Writer must not outlive its Store.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,6 +25,12 @@ struct StoreHooks {
   std::function<Status(int n)> before_commit, after_commit;
 };
 
+// Who this process is, for the lease.
+struct WriterIdentity {
+  std::string host, boot_id;
+  std::int64_t pid = 0;
+};
+
 struct StoreOptions {
   bool read_only = false;  // kNotFound when there is no database; nothing is created or upgraded
   StoreHooks hooks;
@@ -31,6 +38,7 @@ struct StoreOptions {
   std::optional<long> fs_magic;
   std::string vfs;               // SQLite VFS name (tests: one that fails the Nth write)
   std::optional<int> max_pages;  // the database may not grow past this (tests)
+  std::optional<WriterIdentity> identity;  // unset: this host and process (tests: another one)
   Millis busy_timeout{5'000};    // wait for another process's short transaction
 };
 
