@@ -90,8 +90,8 @@ struct LauncherSpec {
   std::string kind = "local";  // local | slurm | ssh | sim
   std::map<std::string, std::string> sbatch;
   std::vector<std::string> hosts;
-  std::string workdir;                // empty: the recipe's folder
-  Env env;                            // left empty by recipe_io: what a recipe says here is base.env
+  std::string workdir;  // empty: the recipe's folder
+  Env env;              // left empty by recipe_io: what a recipe says here is base.env
   std::vector<std::string> pass_env;  // names passed from the caller's environment
   std::string script;                 // the user's own launch script, copied unchanged
   bool script_trusted = false;
@@ -135,7 +135,7 @@ struct Recipe {
   // Arguments (args, args_file) and environment (launcher.env) as the user gives them: the one
   // place where a reader finds either. launcher.pass_env is added by whoever launches.
   Effective base;
-  std::vector<std::string> files;    // hashed at each launch
+  std::vector<std::string> files;  // hashed at each launch
   std::vector<DeclaredLever> declared;
   std::vector<std::string> allow, deny;    // levers: restrict only
   std::map<std::string, std::string> why;  // lever -> the user's reason

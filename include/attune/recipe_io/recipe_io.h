@@ -79,15 +79,15 @@ Result<LoadedRecipe> LoadRecipeText(std::string_view text, const std::string& pa
 // `origins` every line ends with "# file:line:column".
 std::string ShowRecipe(const LoadedRecipe& loaded, bool origins);
 
-// Canonical JSON: every field, fixed order, one line; RecipeFromJson(RecipeToJson(r)) gives the
-// same text again. RecipeFromJson refuses unknown and missing keys (kCorrupt; a schema number above
-// ours is kNewerFormat), so a stored campaign is read exactly or not at all.
+// Canonical JSON: every field, fixed order, one line; RecipeToJson(RecipeFromJson(t)) == t. A key
+// that this attune does not know is kNewerFormat; one that an older attune did not write has its
+// default; anything else that is not what we wrote is kCorrupt.
 std::string RecipeToJson(const Recipe& recipe);
 Result<Recipe> RecipeFromJson(std::string_view text);
 
 // SHA-256 over what decides the job and how it is measured and judged. Left out, since a campaign
-// may go on with other values (control_plane.md section 0): name, description, tags, folder,
-// budget, price, notify, llm and the launcher's polling interval.
+// may go on with other values (control_plane.md section 0): name, description, tags, budget,
+// price, notify, llm and the launcher's polling interval.
 std::string RecipeHash(const Recipe& recipe);
 
 // What differs between a frozen recipe and the file as it is now.
