@@ -2,6 +2,7 @@
 
 import datetime
 import math
+import sys
 
 import torch
 
@@ -11,19 +12,25 @@ import torch
 _FROM_LAUNCHER = ("rank", "world_size", "data_parallel_size")
 
 
-def print_arguments(args):
+def say(text):
+    """Prints `text` and its line end in one write: the ranks share one output, and print() may make
+    two writes of it, between which another rank's line can fall."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def say_arguments(args):
     """Prints every argument, given or by default, one a line and sorted."""
-    print("------------------------ arguments ------------------------")
-    for name, value in sorted(vars(args).items()):
-        if name in _FROM_LAUNCHER:
-            continue
-        print(f"  {name} {'.' * (48 - len(name))} {value}")
-    print("-------------------- end of arguments ---------------------", flush=True)
+    lines = ["------------------------ arguments ------------------------"]
+    lines += [f"  {name} {'.' * (48 - len(name))} {value}" for name, value in sorted(vars(args).items())
+              if name not in _FROM_LAUNCHER]
+    lines.append("-------------------- end of arguments ---------------------")
+    say("\n".join(lines))
 
 
-def print_datetime(event):
+def say_datetime(event):
     now = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S.%f")
-    print(f"[{event}] datetime: {now} ", flush=True)
+    say(f"[{event}] datetime: {now} ")
 
 
 def iteration_line(args, iteration, consumed, milliseconds, lr, losses, grad_norm, skipped, nan):

@@ -4,6 +4,8 @@ import os
 
 import torch
 
+import megatron_log
+
 
 class TraceWindow:
     """Profiles from the --profile-step-start-th step of this process to --profile-step-end.
@@ -43,6 +45,6 @@ class TraceWindow:
         os.makedirs(self.args.profile_dir, exist_ok=True)
         path = os.path.join(self.args.profile_dir, f"rank{self.args.rank}.pt.trace.json")
         self.profiler.export_chrome_trace(path)
-        print(f"wrote profiler trace {path}", flush=True)
+        megatron_log.say(f"wrote profiler trace {path}")
         self.profiler = None
         self.wanted = False

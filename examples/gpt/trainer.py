@@ -15,6 +15,7 @@ import checkpointing
 import megatron_log
 from corpus import micro_batches, split_text
 from corpus_files import read_text
+from megatron_log import say
 from model import Gpt
 from optimizer import build_optimizer, lr_at
 from profiling import TraceWindow
@@ -82,19 +83,18 @@ class Trainer:
                                                                * args.world_size)
         if self.is_first:
             total = sum(p.numel() for p in self.model.parameters())
-            print(f" > number of parameters on (tensor, pipeline) model parallel rank (0, 0): {total}",
-                  flush=True)
+            say(f" > number of parameters on (tensor, pipeline) model parallel rank (0, 0): {total}")
 
     def _announce(self):
         args = self.args
-        print(f"using world size: {args.world_size}, data-parallel size: {args.data_parallel_size}, "
-              "context-parallel size: 1, tensor-model-parallel size: 1, "
-              "pipeline-model-parallel size: 1")
-        megatron_log.print_arguments(args)
-        print(f"torch {torch.__version__} on {self.device}, {torch.get_num_threads()} intra-op "
-              f"threads, OPENBLAS_NUM_THREADS={os.environ.get('OPENBLAS_NUM_THREADS')}", flush=True)
+        say(f"using world size: {args.world_size}, data-parallel size: {args.data_parallel_size}, "
+            "context-parallel size: 1, tensor-model-parallel size: 1, "
+            "pipeline-model-parallel size: 1")
+        megatron_log.say_arguments(args)
+        say(f"torch {torch.__version__} on {self.device}, {torch.get_num_threads()} intra-op "
+            f"threads, OPENBLAS_NUM_THREADS={os.environ.get('OPENBLAS_NUM_THREADS')}")
         if self.device.type == "cpu":
-            print("memory lines give resident memory of the process (VmRSS, peak VmHWM)", flush=True)
+            say("memory lines give resident memory of the process (VmRSS, peak VmHWM)")
 
     def _load(self):
         args = self.args
@@ -105,8 +105,7 @@ class Trainer:
         if iteration is None:
             # As Megatron-LM: --load and --save may name one folder, empty at the first start.
             if self.is_first:
-                print(f"WARNING: no checkpoint in {args.load}, starting from random weights",
-                      flush=True)
+                say(f"WARNING: no checkpoint in {args.load}, starting from random weights")
             return
         stored = checkpointing.load(args.load, iteration, self.device)
         with torch.no_grad():
@@ -120,7 +119,7 @@ class Trainer:
             self.iteration = stored["iteration"]
             self.consumed = stored["consumed_train_samples"]
         if self.is_first:
-            print(f" loaded checkpoint from {args.load} at iteration {iteration}", flush=True)
+            say(f" loaded checkpoint from {args.load} at iteration {iteration}")
 
     def train(self):
         args = self.args
@@ -128,8 +127,8 @@ class Trainer:
         interval = Interval(self.device)
         self.model.train()
         if self.is_first:
-            print("training ...")
-            megatron_log.print_datetime("before the start of training step")
+            say("training ...")
+            megatron_log.say_datetime("before the start of training step")
         interval.resume()
         for process_step in itertools.count():
             if self.iteration >= args.train_iters:
@@ -156,7 +155,7 @@ class Trainer:
         args = self.args
         trace.close()
         if self.is_first:
-            megatron_log.print_datetime("after training is done")
+            megatron_log.say_datetime("after training is done")
         if args.save is not None and self.saved != self.iteration:
             self._save()
         if args.eval_iters > 0 and self.evaluated != self.iteration:
@@ -168,7 +167,7 @@ class Trainer:
         trace.close()
         self._print_memory()
         if self.is_first:
-            megatron_log.print_datetime(f"exiting program at iteration {self.iteration}")
+            megatron_log.say_datetime(f"exiting program at iteration {self.iteration}")
         return 0
 
     def _step(self):
@@ -205,10 +204,10 @@ class Trainer:
         args = self.args
         if self.is_last:
             # As Megatron-LM: the rate shown is the one that the next step will use.
-            print(megatron_log.iteration_line(
+            say(megatron_log.iteration_line(
                 args, self.iteration, self.consumed, interval.milliseconds_a_step(),
                 lr_at(args, self.iteration), self._named_losses(interval), interval.grad_norm,
-                interval.skipped, interval.nan), flush=True)
+                interval.skipped, interval.nan))
         if with_memory:
             self._print_memory()
         interval.reset()
@@ -225,7 +224,7 @@ class Trainer:
 
     def _print_memory(self):
         if self.is_first:
-            print(megatron_log.memory_line(self.args.rank, self.iteration, self.device), flush=True)
+            say(megatron_log.memory_line(self.args.rank, self.iteration, self.device))
 
     def _evaluate(self):
         """Mean loss over --eval-iters global batches of the validation text."""
@@ -245,14 +244,14 @@ class Trainer:
             dist.all_reduce(total)
         if self.is_last:
             loss = total.item() / (count * args.world_size)
-            print(megatron_log.validation_lines(self.iteration, loss), flush=True)
+            say(megatron_log.validation_lines(self.iteration, loss))
         self.evaluated = self.iteration
 
     def _save(self):
         args = self.args
         if self.is_first:
             checkpointing.save(args.save, self.iteration, self.consumed, self.model, self.optimizer)
-            print(f" saved checkpoint from iteration {self.iteration:7d} to {args.save}", flush=True)
+            say(f" saved checkpoint from iteration {self.iteration:7d} to {args.save}")
         if args.world_size > 1:
             dist.barrier()
         self.saved = self.iteration
