@@ -33,13 +33,14 @@ bool GraphsOrOverlaps(const Effective& e);
 // Memory of one slot in bytes, where known (the GPU table, or shape key device_memory).
 std::optional<std::int64_t> DeviceMemory(const Recipe& recipe);
 
-// The rehearsal's two forms: `first` evaluates and saves below the run folder, `second` restarts
-// from that save. Paths are relative to ATTUNE_LAUNCH_DIR, which the wrapper sets.
+// The rehearsal's two forms: `first` evaluates and saves below `folder`, `second` restarts from
+// that save (control_plane.md section 4.2d).
 struct RehearsalForms {
   Effective first, second;
   int first_steps = 0;                 // that it must show
   std::int64_t restart_iteration = 0;  // the second run's first iteration is this + 1
 };
-RehearsalForms RehearsalOf(const CampaignState& s, const Effective& user);
+RehearsalForms RehearsalOf(const CampaignState& s, const Effective& user,
+                           const std::string& folder);
 
 }  // namespace attune

@@ -65,7 +65,8 @@ LaunchIntended PlanMeasured(const CampaignState& s, Purpose purpose,
 
 LaunchIntended PlanRehearsal(const CampaignState& s) {
   LaunchIntended launch = Draft(s, Purpose::kRehearsal, LaunchLimit(s, 2));
-  const RehearsalForms forms = RehearsalOf(s, s.leader.user);
+  const RehearsalForms forms =
+      RehearsalOf(s, s.leader.user, s.opened->run_root + "/" + launch.token.value + "/rehearsal");
   RunPlan first = PlanRun(s, s.next_run, LeaderDraft(s));
   first.label = "rehearsal";
   first.form = Form::kUser;
