@@ -30,6 +30,22 @@ void Shorten(Arguments& args, std::string_view flag, std::int64_t after, std::in
   args.Set(flag, {std::to_string(target)});
 }
 
+// Whether the trainer knows the flag: a custom one shows it in its arguments or instrumentation.
+bool Takes(const Recipe& recipe, const Arguments& args, const std::string& flag) {
+  return recipe.framework == Framework::kMegatronLm || args.Has(flag) ||
+         recipe.measure.instrument_set.contains(flag);
+}
+
+// The run ends by itself after this iteration, by whatever argument the framework or the recipe has
+// for that; without one the watcher stops it.
+void EndAfter(const Recipe& recipe, Arguments& args, std::int64_t last) {
+  if (Takes(recipe, args, "--exit-interval")) args.Set("--exit-interval", {std::to_string(last)});
+  if (recipe.framework == Framework::kMegatronLm) return;
+  for (const auto& [flag, value] : recipe.measure.instrument_set) {
+    if (value == "{n}") args.Set(flag, {std::to_string(last)});
+  }
+}
+
 bool Evaluates(const Arguments& args, bool megatron) {
   const std::optional<std::int64_t> iters = Number(args, "--eval-iters");
   const std::optional<std::int64_t> interval = Number(args, "--eval-interval");
@@ -67,11 +83,11 @@ RehearsalForms RehearsalForm(const Recipe& recipe, const Effective& user,
     Shorten(args, "--eval-interval", s, last, s + std::max<std::int64_t>(1, (last - s) / 2));
   // Where the user's log interval falls inside the run it stays; a run that prints nothing would
   // show nothing.
-  if (args.Has("--log-interval") || megatron) {
+  if (Takes(recipe, args, "--log-interval")) {
     if (!args.Has("--log-interval")) args.Set("--log-interval", {"100"});
     Shorten(args, "--log-interval", s, last, 1);
   }
-  args.Set("--exit-interval", {std::to_string(last)});
+  EndAfter(recipe, args, last);
   if (args.Has("--load") && s > 0 && (megatron || args.Has("--ckpt-step"))) {
     args.Set("--ckpt-step", {std::to_string(s)});
   }
@@ -93,8 +109,8 @@ RehearsalForms RehearsalForm(const Recipe& recipe, const Effective& user,
                                         "--no-load-rng", "--pretrained-checkpoint"}) {
       again.Unset(flag);
     }
-    again.Set("--log-interval", {"1"});
-    again.Set("--exit-interval", {std::to_string(last + out.second_steps)});
+    if (Takes(recipe, again, "--log-interval")) again.Set("--log-interval", {"1"});
+    EndAfter(recipe, again, last + out.second_steps);
     again.Set("--save-interval", {std::to_string(last + out.second_steps)});
   }
   return out;
