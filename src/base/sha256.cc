@@ -1,6 +1,6 @@
 // SHA-256 as FIPS 180-4 section 6.2 states it. Our own because it is one page, and the alternative
 // is a run-time dependency on a crypto library for naming files and recipes by content
-// (docs/decisions/0003-own-sha256.md). Nothing secret is hashed here.
+// (docs/decisions/0002-own-sha256.md). Nothing secret is hashed here.
 #include <array>
 #include <bit>
 #include <cstdint>

@@ -32,5 +32,6 @@ Result<std::string> ReadFile(const std::string& path);
 Result<std::vector<Row>> ReadFailures(const std::vector<std::string>& paths);
 Result<std::vector<Row>> ReadLogs(const std::vector<std::string>& paths);
 Result<std::vector<Row>> ReadProposals(const std::vector<std::string>& paths);
+Result<std::vector<Row>> ReadStatistics(const std::vector<std::string>& paths);
 
 }  // namespace attune::corpus

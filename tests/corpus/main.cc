@@ -31,6 +31,8 @@ struct Kind {
 };
 // One line a kind.
 const std::vector<Kind> kKinds = {
+    {"proposals", &ReadProposals},
+    {"statistics", &ReadStatistics},
     {"failures", &ReadFailures},
     {"logs", &ReadLogs},
 };

@@ -14,7 +14,12 @@ struct Id {
 
   Id() = default;
   explicit Id(std::string v) : value(std::move(v)) {}
-  auto operator<=>(const Id&) const = default;
+  bool operator==(const Id&) const = default;
+  // Shorter first, so that numbered ids stand in the order of their numbers (r999 before r1000).
+  std::strong_ordering operator<=>(const Id& o) const {
+    if (value.size() != o.value.size()) return value.size() <=> o.value.size();
+    return value.compare(o.value) <=> 0;
+  }
   bool empty() const { return value.empty(); }
 };
 

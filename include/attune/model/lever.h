@@ -1,6 +1,7 @@
 // Levers, their classes, and edits of a recipe.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -67,6 +68,9 @@ struct DeclaredLever {
   LeverClass cls = LeverClass::kUnknown;
   std::vector<LeverCondition> excludes;
   std::vector<LeverCondition> needs;
+  // Keys of the trainer's printed argument block that follow from this lever, with the value they
+  // must show: "{v}" is the lever's value. Readback expects exactly that.
+  std::map<std::string, std::string> derives;
   std::string why;
 };
 

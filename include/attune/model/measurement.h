@@ -23,7 +23,10 @@ struct Measurement {
   double seconds = 0;                // of the window
   double tokens_per_s_per_slot = 0;  // the score: a mean, stalls count
   double median_step_ms = 0, p95_step_ms = 0, mad_step_ms = 0, cv = 0, half_drift = 0, drift = 0;
-  double lag1 = 0;  // lag-1 correlation of step times
+  double lag1 = 0;              // lag-1 correlation of step times
+  double mean_over_median = 0;  // |mean / median step time - 1|
+  // Variable rows: throughput over the baseline's on the same step indices (gates: ScoreOf).
+  std::optional<double> same_steps_ratio;
   std::optional<double> mfu;
   std::optional<double> clock_ratio;  // arrival time / printed time over the window
   std::optional<MemorySeen> memory;
@@ -50,10 +53,29 @@ struct Calibration {
   struct Reference {
     double mean = 0, sd = 0;
     int n = 0;
+    // Absolute sd over the replicas of e_n = d_n - d_0, d_n = loss_n / mean_n - 1 (trajectory, C6).
+    double e_sd = 0;
   };
   std::vector<std::map<std::string, Reference>> losses;
-  std::map<std::string, std::string> argument_block;  // the baseline's printed block, if any
+  // The baseline's printed block, if any: the keys on which all calibration runs agree, and the
+  // keys on which they do not, which say nothing about a candidate.
+  std::map<std::string, std::string> argument_block;
+  std::vector<std::string> varying_keys;
   std::optional<MemorySeen> memory;
+  // The calibration's own stability values, largest over its runs: a later run's limit is never
+  // below twice these.
+  double own_mean_over_median = 0, own_cv = 0, own_half_drift = 0, own_drift = 0;
+  // What every calibration run printed at this offset (0 = first printed iteration); a value is
+  // absent where the runs did not print it or did not agree on it.
+  struct StepReference {
+    double step_ms = 0;  // mean over the runs
+    std::optional<double> tokens;
+    std::optional<double> learning_rate;
+    std::optional<std::int64_t> global_batch, consumed_samples;
+
+    bool operator==(const StepReference&) const = default;
+  };
+  std::vector<StepReference> steps;
 };
 
 }  // namespace attune

@@ -90,8 +90,8 @@ struct LauncherSpec {
   std::string kind = "local";  // local | slurm | ssh | sim
   std::map<std::string, std::string> sbatch;
   std::vector<std::string> hosts;
-  std::string workdir;                // empty: the recipe's folder
-  Env env;                            // names the wrapper sets for the job
+  std::string workdir;  // empty: the recipe's folder
+  Env env;              // left empty by recipe_io: what a recipe says here is base.env
   std::vector<std::string> pass_env;  // names passed from the caller's environment
   std::string script;                 // the user's own launch script, copied unchanged
   bool script_trusted = false;
@@ -109,17 +109,33 @@ struct BudgetSpec {
   std::optional<double> llm_usd;
 };
 
+// `llm:` in a recipe names these and nothing else: endpoint, headers and keys come from the user's
+// own configuration, so that a colleague's file can send a key nowhere (DESIGN section 6).
+struct LlmSpec {
+  std::string profile;
+  std::string model;
+  std::optional<double> usd;           // limits
+  std::optional<std::int64_t> tokens;  // input and output together
+  std::optional<int> calls;
+  int retries = 4;
+};
+
 struct Recipe {
   std::string name;
   std::string description;
-  std::string folder;  // absolute: commands and relative paths start here
+  std::vector<std::string> tags;
+  // Absolute: commands and relative paths start here. The folder of the file that gives `command`
+  // (or launcher.script), so that a recipe that extends it from elsewhere starts the same job.
+  std::string folder;
   Framework framework = Framework::kCustom;
   Workload workload;
   std::map<std::string, std::string> stack;  // megatron-lm, core, torch, cuda, nccl, network, ...
   RanksKind ranks = RanksKind::kNone;
   std::vector<std::string> command;  // argv; the token "{{args}}" takes the arguments
-  Effective base;                    // arguments and environment as the user gives them
-  std::vector<std::string> files;    // hashed at each launch
+  // Arguments (args, args_file) and environment (launcher.env) as the user gives them: the one
+  // place where a reader finds either. launcher.pass_env is added by whoever launches.
+  Effective base;
+  std::vector<std::string> files;  // hashed at each launch
   std::vector<DeclaredLever> declared;
   std::vector<std::string> allow, deny;    // levers: restrict only
   std::map<std::string, std::string> why;  // lever -> the user's reason
@@ -129,7 +145,9 @@ struct Recipe {
   ProfileSpec profile;
   LauncherSpec launcher;
   BudgetSpec budget;
-  double price_gpu_hour_usd = 0;
+  LlmSpec llm;
+  double price_gpu_hour_usd = 0;            // 0: not known
+  std::vector<std::string> notify_on;       // end | fail | budget
   std::vector<std::string> notify_command;  // never from a recipe file: user's own config only
 };
 

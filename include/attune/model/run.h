@@ -119,6 +119,10 @@ struct Stage {
   std::vector<std::string> argv;
   Env env;              // exactly the names the wrapper sets; nothing of attune's own environment
   std::string workdir;  // absolute
+  // 0: argv is started once, as it is. n >= 1: the wrapper starts argv n times on the node and sets
+  // RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT (ranks: {kind: env}); the
+  // first rank that fails ends the others, and its code is the stage's.
+  int ranks = 0;
 };
 
 struct LaunchSpec {

@@ -1,0 +1,44 @@
+// Carries out one action and says what happened as facts. Holds what a process may lose: log
+// parsers, which are rebuilt from byte 0 by the launcher's logs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "attune/campaign/campaign.h"
+#include "attune/logs/log_parser.h"
+
+namespace attune {
+
+class Effects {
+ public:
+  explicit Effects(const CampaignParts& parts) : parts_(parts) {}
+  // The facts are not committed yet: the loop does that next, in one transaction.
+  Result<std::vector<Fact>> Perform(const Action& action, const CampaignState& state);
+
+ private:
+  struct Reader {
+    std::unique_ptr<LogParser> parser;
+    std::size_t to_skip = 0;  // steps that are committed already: the parser starts from byte 0
+    bool finished = false;
+  };
+  using Facts = Result<std::vector<Fact>>;
+
+  Facts DoAsk(const CampaignState& state);
+  Facts DoSubmit(const CampaignState& state, const LaunchId& id);
+  Facts DoLocate(const CampaignState& state, const LaunchId& id);
+  Facts DoCancel(const CampaignState& state, const Cancel& cancel);
+  Facts DoCollect(const CampaignState& state, const RunId& run);
+  Facts DoShip(const CampaignState& state);
+  Facts DoWait(const CampaignState& state, const Wait& wait);
+
+  Result<Reader*> ReaderOf(const CampaignState& state, const RunRecord& run);
+  Status ReadStage(const CampaignState& state, const RunRecord& run, const StageObservation& seen,
+                   const Observation& launch, std::vector<Fact>& facts);
+
+  const CampaignParts& parts_;
+  std::map<RunId, Reader> readers_;
+};
+
+}  // namespace attune

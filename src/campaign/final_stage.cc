@@ -1,0 +1,177 @@
+#include "final_stage.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "attune/gates/loss_check.h"
+#include "attune/gates/measurement_check.h"
+#include "attune/gates/ship_check.h"
+#include "attune/gates/thresholds.h"
+#include "config_gate.h"
+#include "pace.h"
+#include "plan.h"
+#include "watch.h"
+
+namespace attune {
+namespace {
+
+constexpr Thresholds kLimits{};
+constexpr int kSpareBlocks = 2;  // replacements of blocks that the environment spoiled
+
+struct FinalRecord {
+  std::vector<FinalBlock> blocks;
+  int attempts = 0;  // block launches of this leader
+  Rehearsal rehearsal = Rehearsal::kNotRun;
+  std::string rehearsal_detail;
+  int rehearsals = 0;
+  std::vector<std::string> not_available;
+};
+
+bool Runs(const CampaignState& s, const LaunchRecord& launch, const Effective& user) {
+  return std::any_of(launch.intent.runs.begin(), launch.intent.runs.end(),
+                     [&](const RunPlan& plan) { return plan.user == user; }) &&
+         launch.intent.purpose != Purpose::kCandidate && user != s.recipe.base;
+}
+
+const RunRecord* ValidRun(const CampaignState& s, const LaunchRecord& launch, std::string_view of) {
+  for (const RunPlan& plan : launch.intent.runs) {
+    const RunRecord& run = s.runs.at(plan.id);
+    if (plan.of == of && run.judged && run.judged->validity == Validity::kValid &&
+        run.judged->measurement) {
+      return &run;
+    }
+  }
+  return nullptr;
+}
+
+// One evaluation and one save were shown, and the restart began with the next iteration.
+void ReadRehearsal(const CampaignState& s, const LaunchRecord& launch, FinalRecord& record) {
+  record.rehearsals++;
+  const RunRecord& first = s.runs.at(launch.intent.runs[0].id);
+  const RunRecord& second = s.runs.at(launch.intent.runs[1].id);
+  const auto fine = [](const RunRecord& run) {
+    return run.end &&
+           (run.end->detail.end == RunEnd::kCompleted || run.end->detail.end == RunEnd::kStopped);
+  };
+  if (!fine(first) || !fine(second)) {
+    const RunRecord& bad = fine(first) ? second : first;
+    record.rehearsal = Rehearsal::kFailed;
+    record.rehearsal_detail = fmt::format(
+        "{} {}", bad.plan.label, bad.judged ? bad.judged->reason : std::string("did not end well"));
+    return;
+  }
+  const std::int64_t expected = second.plan.start_iteration + 1;
+  if (second.steps.empty() || second.steps.front().iteration != expected) {
+    record.rehearsal = Rehearsal::kFailed;
+    record.rehearsal_detail = fmt::format(
+        "the restart from the save began at iteration {}, expected {}",
+        second.steps.empty() ? std::string("none") : std::to_string(second.steps.front().iteration),
+        expected);
+    return;
+  }
+  record.rehearsal = Rehearsal::kPassed;
+  record.rehearsal_detail =
+      fmt::format("saved after {}, restarted at {}", second.plan.start_iteration, expected);
+}
+
+FinalRecord Read(const CampaignState& s) {
+  FinalRecord record;
+  const bool same = SameComposition(s.recipe, s.recipe.base, s.leader.user);
+  for (const auto& [id, launch] : s.launches) {
+    if (launch.state != LaunchState::kEnded || !Runs(s, launch, s.leader.user)) continue;
+    if (launch.intent.purpose == Purpose::kRehearsal) ReadRehearsal(s, launch, record);
+    if (launch.intent.purpose != Purpose::kFinal) continue;
+    record.attempts++;
+    const RunRecord* baseline = ValidRun(s, launch, "baseline");
+    const RunRecord* winner = ValidRun(s, launch, "leader");
+    if (baseline == nullptr || winner == nullptr) continue;
+    FinalBlock block;
+    block.baseline = ScoreOf(*baseline->judged->measurement, *s.calibration);
+    block.winner = ScoreOf(*winner->judged->measurement, *s.calibration);
+    block.winner_losses =
+        CheckLosses(winner->steps, *s.calibration, same, LossLevel::kFinal, kLimits);
+    const Correctness printed = CheckBlock(s, *winner);
+    if (printed.refused) block.winner_losses = VerdictOf(printed.findings);
+    for (const std::string& missing : printed.not_available) {
+      if (std::find(record.not_available.begin(), record.not_available.end(), missing) ==
+          record.not_available.end()) {
+        record.not_available.push_back(missing);
+      }
+    }
+    if (winner->memory.max_reserved > 0) block.winner_memory = winner->memory;
+    record.blocks.push_back(std::move(block));
+  }
+  if (!NeedsRehearsal(s.recipe)) {
+    record.rehearsal = Rehearsal::kVoid;
+    record.rehearsal_detail = "the recipe neither saves nor evaluates";
+  }
+  record.not_available.emplace_back("probe");  // gradients, replicas, data: no probe is loaded yet
+  return record;
+}
+
+Action ShipNothing(const CampaignState& s) {
+  return Record{{ShipIntended{"no_gain", {}, fmt::format("shipped-{}", s.id.value)}}};
+}
+
+Action Conclude(const CampaignState& s, const FinalRecord& record) {
+  ShipInput input;
+  input.leader = s.leader.run;
+  input.blocks = record.blocks;
+  input.calibration = &*s.calibration;
+  input.search_gain = s.leader.gain;
+  input.device_memory = DeviceMemory(s.recipe);
+  input.headroom_limit = HeadroomLimit(s.recipe.gate.memory_headroom,
+                                       DroplessOrVariable(s.recipe, s.leader.user), kLimits);
+  input.rehearsal = record.rehearsal;
+  input.rehearsal_detail = record.rehearsal_detail;
+  input.not_available = record.not_available;
+  return Record{{CheckShip(input, kLimits)}};
+}
+
+}  // namespace
+
+bool FellForCorrectness(const CampaignState& s) {
+  return std::any_of(s.finals.begin(), s.finals.end(), [](const FinalResult& f) {
+    return !f.passed && std::any_of(f.findings.begin(), f.findings.end(), [](const Finding& x) {
+      return x.severity == Severity::kRefuse && x.rule == "ship.losses";
+    });
+  });
+}
+
+Action DecideFinal(const CampaignState& s) {
+  if (s.ship) {
+    if (!s.shipped) return Ship{};
+    const bool gain = s.ship->verdict == "gain";
+    return Record{{PhaseSet{gain ? Phase::kShipped : Phase::kNoGain, s.phase_reason, s.stop}}};
+  }
+  if (!s.finals.empty() && s.finals.back().passed) {
+    return Record{
+        {ShipIntended{"gain", s.finals.back().leader, fmt::format("shipped-{}", s.id.value)}}};
+  }
+  if (s.leader.run.empty() || !s.calibration) return ShipNothing(s);
+  if (!MayFallBack(static_cast<int>(s.finals.size()), kLimits)) return ShipNothing(s);
+
+  const FinalRecord record = Read(s);
+  const int asked = s.opened ? s.opened->policy.final_blocks : 0;
+  const GpuMillis block_hold = HoldFor(s, FinalLimit(s));
+  const bool short_of_money = !Affordable(s, block_hold, false);
+  if (NeedMoreBlocks(record.blocks, s.calibration->band, asked, short_of_money, kLimits) &&
+      record.attempts < FinalBlocksWanted(s) + kSpareBlocks) {
+    if (short_of_money) return Done{5, "the budget does not cover the final stage"};
+    std::vector<RunDraft> order = {BaselineDraft(s), LeaderDraft(s)};
+    if (record.attempts % 2 == 1) std::swap(order[0], order[1]);
+    return Record{{PlanMeasured(s, Purpose::kFinal, order)}};
+  }
+  if (record.rehearsal == Rehearsal::kNotRun) {
+    const LaunchIntended rehearsal = PlanRehearsal(s);
+    if (!Affordable(s, rehearsal.hold, false)) {
+      return Done{5, "the budget does not cover the rehearsal"};
+    }
+    return Record{{rehearsal}};
+  }
+  return Conclude(s, record);
+}
+
+}  // namespace attune

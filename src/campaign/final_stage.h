@@ -1,0 +1,18 @@
+// The final stage: fresh blocks of baseline and leader, a rehearsal, then ship, fall back, or the
+// baseline (control_plane.md section 4). Pure.
+#pragma once
+
+#include <optional>
+
+#include "attune/model/action.h"
+#include "attune/model/campaign.h"
+
+namespace attune {
+
+// The next step of phase `finalizing`; no launch is open and every ended run is judged.
+Action DecideFinal(const CampaignState& s);
+
+// Every search win that could not be verified fell: was any of them rejected for correctness?
+bool FellForCorrectness(const CampaignState& s);
+
+}  // namespace attune

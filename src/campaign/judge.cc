@@ -1,0 +1,325 @@
+#include "judge.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "attune/gates/calibration.h"
+#include "attune/gates/comparison.h"
+#include "attune/gates/loss_check.h"
+#include "attune/gates/measurement_check.h"
+#include "attune/gates/readback_check.h"
+#include "attune/gates/thresholds.h"
+#include "config_gate.h"
+#include "watch.h"
+
+namespace attune {
+namespace {
+
+constexpr Thresholds kLimits{};
+
+void Add(std::vector<Finding>& to, const std::vector<Finding>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+Judged Unscored(const RunRecord& run, Standing standing, std::string reason) {
+  Judged j;
+  j.id = run.plan.id;
+  j.validity = standing == Standing::kEnvironment ? Validity::kRetry : Validity::kInvalid;
+  j.standing = standing;
+  j.reason = std::move(reason);
+  return j;
+}
+
+std::string EndReason(const EndDetail& d) {
+  std::string reason(Word(d.end));
+  if (!d.cause.empty()) reason += ": " + d.cause;
+  if (!d.evidence_at.empty()) reason += " (" + d.evidence_at + ")";
+  return reason;
+}
+
+// Ends that leave nothing to measure. A run that we stopped because its window was whole, or that
+// ended by itself with its steps there, goes on to be measured.
+std::optional<Judged> FromEnd(const RunRecord& run) {
+  const EndDetail& end = run.end->detail;
+  if (run.stop) {
+    switch (run.stop->why) {
+      case StopWhy::kStep0:
+      case StopWhy::kReadback:
+      case StopWhy::kTrajectory: {
+        Judged j = Unscored(run, Standing::kRejected, run.stop->detail);
+        j.findings = run.stop->findings;
+        return j;
+      }
+      case StopWhy::kWrongStart:
+        return Unscored(run, Standing::kEnvironment, run.stop->detail);
+      case StopWhy::kUser:
+        return Unscored(run, Standing::kEnvironment, "stopped by the user");
+      case StopWhy::kEnough:
+      case StopWhy::kEarlyLoss:
+      case StopWhy::kEarlyWin:
+      case StopWhy::kHang:
+      case StopWhy::kFatalLine:
+      case StopWhy::kLimit:
+        break;
+    }
+  }
+  if (IsEnvironment(end.end) || end.end == RunEnd::kCancelledOutside) {
+    return Unscored(run, Standing::kEnvironment, EndReason(end));
+  }
+  if (IsFailed(end.end)) return Unscored(run, Standing::kFailed, EndReason(end));
+  return std::nullopt;
+}
+
+Judged Measured(const CampaignState& s, const RunRecord& run, bool short_window) {
+  MeasureInput input = InputOf(s, run);
+  input.short_window = short_window;
+  MeasuredRun seen = Measure(input, kLimits);
+  Judged j;
+  j.id = run.plan.id;
+  j.validity = seen.validity;
+  j.measurement = std::move(seen.measurement);
+  j.findings = std::move(seen.findings);
+  j.reason = std::move(seen.reason);
+  switch (seen.validity) {
+    case Validity::kValid:
+      j.standing = Standing::kReference;
+      break;
+    case Validity::kRetry:
+      j.standing = Standing::kEnvironment;
+      break;
+    case Validity::kInvalid:
+      j.standing = Standing::kInvalid;
+      break;
+  }
+  return j;
+}
+
+// Levels 1 and 2 for a candidate that would lead.
+bool PassesCorrectness(const CampaignState& s, const RunRecord& run, Judged& j) {
+  const Correctness first = CheckFirstStep(s, run);
+  const Correctness block = CheckBlock(s, run);
+  Add(j.findings, first.findings);
+  Add(j.findings, block.findings);
+  const GateVerdict printed = CheckPrintedSteps(run.steps, *s.calibration);
+  const GateVerdict losses = CheckLosses(run.steps, *s.calibration,
+                                         SameComposition(s.recipe, s.recipe.base, run.plan.user),
+                                         LossLevel::kLeading, kLimits);
+  Add(j.findings, printed.findings);
+  Add(j.findings, losses.findings);
+  return !first.refused && !block.refused && printed.admitted && losses.admitted;
+}
+
+std::vector<double> PairScores(const CampaignState& s, const RunRecord& candidate,
+                               std::string_view of) {
+  std::vector<double> scores;
+  for (const auto& [id, run] : s.runs) {
+    if (run.purpose != Purpose::kPair || run.plan.of != of) continue;
+    const LaunchRecord& launch = s.launches.at(run.launch);
+    const bool mine =
+        std::any_of(launch.intent.runs.begin(), launch.intent.runs.end(), [&](const RunPlan& plan) {
+          return plan.of == "candidate" && plan.proposal == candidate.plan.proposal;
+        });
+    if (mine && run.judged && run.judged->validity == Validity::kValid && run.judged->measurement) {
+      scores.push_back(ScoreOf(*run.judged->measurement, *s.calibration));
+    }
+  }
+  return scores;
+}
+
+const LaunchRecord* PairOf(const CampaignState& s, const RunRecord& candidate) {
+  for (const auto& [id, launch] : s.launches) {
+    if (launch.intent.purpose != Purpose::kPair) continue;
+    for (const RunPlan& plan : launch.intent.runs) {
+      if (plan.of == "candidate" && plan.proposal == candidate.plan.proposal) return &launch;
+    }
+  }
+  return nullptr;
+}
+
+std::optional<Comparison> CompareOnce(const CampaignState& s, const Judged& measured) {
+  if (measured.validity != Validity::kValid || !measured.measurement) return std::nullopt;
+  const double score[] = {ScoreOf(*measured.measurement, *s.calibration)};
+  return Compare(score, s.leader.scores, *s.calibration, kLimits);
+}
+
+bool StoppedFor(const RunRecord& run, StopWhy why) { return run.stop && run.stop->why == why; }
+
+Judged JudgeCandidate(const CampaignState& s, const RunRecord& run) {
+  if (StoppedFor(run, StopWhy::kEarlyLoss)) {
+    Judged j = Measured(s, run, true);
+    if (j.measurement) {
+      j.gain = ScoreOf(*j.measurement, *s.calibration) / s.leader.mean - 1;
+    }
+    j.standing = Standing::kStoppedEarly;
+    j.reason = run.stop->detail;
+    return j;
+  }
+  Judged j = Measured(s, run, StoppedFor(run, StopWhy::kEarlyWin));
+  std::optional<Comparison> comparison = CompareOnce(s, j);
+  if (!comparison) return j;
+  if (PairOf(s, run) != nullptr) {
+    const std::vector<double> candidate = PairScores(s, run, "candidate");
+    const std::vector<double> leader = PairScores(s, run, "leader");
+    if (!candidate.empty() && !leader.empty()) {
+      comparison = ComparePair(candidate, leader, *s.calibration, kLimits);
+    } else if (comparison->standing == Standing::kWin) {
+      // The pair that had to confirm it gave no valid measurement: not believed.
+      comparison->standing = Standing::kTie;
+      comparison->why += "; the fresh pair could not be measured";
+    }
+  }
+  j.standing = comparison->standing;
+  j.gain = comparison->gain;
+  j.reason = comparison->why;
+  const bool correct = PassesCorrectness(s, run, j);
+  if (!correct) {
+    j.standing = Standing::kRejected;
+    for (const Finding& f : j.findings) {
+      if (f.severity == Severity::kRefuse) {
+        j.reason = f.rule + ": " + f.why;
+        break;
+      }
+    }
+  }
+  j.leads = j.standing == Standing::kWin;
+  return j;
+}
+
+}  // namespace
+
+bool NeedsPair(const CampaignState& s, const RunRecord& run) {
+  if (run.purpose != Purpose::kCandidate || run.judged || !run.end || !s.calibration) return false;
+  if (FromEnd(run) || StoppedFor(run, StopWhy::kEarlyLoss) || PairOf(s, run) != nullptr) {
+    return false;
+  }
+  const std::optional<Comparison> c =
+      CompareOnce(s, Measured(s, run, StoppedFor(run, StopWhy::kEarlyWin)));
+  return c && c->near_band;
+}
+
+std::optional<Judged> JudgeRun(const CampaignState& s, const RunRecord& run) {
+  if (auto ended = FromEnd(run)) return ended;
+  switch (run.purpose) {
+    case Purpose::kComponentTest:
+    case Purpose::kRehearsal: {
+      Judged j;
+      j.id = run.plan.id;
+      j.validity = Validity::kValid;
+      j.standing = Standing::kReference;
+      j.reason = EndReason(run.end->detail);
+      return j;
+    }
+    case Purpose::kCalibration:
+    case Purpose::kProbe:
+    case Purpose::kPair:
+    case Purpose::kFinal:
+      return Measured(s, run, false);
+    case Purpose::kCandidate:
+      break;
+  }
+  if (NeedsPair(s, run)) return std::nullopt;
+  if (const LaunchRecord* pair = PairOf(s, run)) {
+    const bool open =
+        std::any_of(pair->intent.runs.begin(), pair->intent.runs.end(),
+                    [&](const RunPlan& plan) { return !s.runs.at(plan.id).judged.has_value(); });
+    if (open && pair->state != LaunchState::kVoid) return std::nullopt;
+  }
+  return JudgeCandidate(s, run);
+}
+
+std::vector<const RunRecord*> ValidCalibrationRuns(const CampaignState& s) {
+  std::vector<const RunRecord*> runs;
+  for (const auto& [id, run] : s.runs) {
+    if (run.purpose == Purpose::kCalibration && run.judged &&
+        run.judged->validity == Validity::kValid && run.judged->measurement) {
+      runs.push_back(&run);
+    }
+  }
+  return runs;
+}
+
+namespace {
+
+GpuMillis ChargeOf(const CampaignState& s, const RunRecord& run) {
+  const LaunchRecord& launch = s.launches.at(run.launch);
+  return launch.end ? launch.end->charged : GpuMillis{};
+}
+
+}  // namespace
+
+bool WantsMoreCalibration(const CampaignState& s) {
+  const std::vector<const RunRecord*> valid = ValidCalibrationRuns(s);
+  if (valid.empty()) return true;
+  std::vector<double> scores;
+  std::int64_t cost = 0;
+  for (const RunRecord* run : valid) {
+    scores.push_back(run->judged->measurement->tokens_per_s_per_slot);
+    cost += ChargeOf(s, *run).value;
+  }
+  const GpuMillis launch_cost{cost / static_cast<std::int64_t>(valid.size())};
+  const int planned = PlannedCalibrationRuns(s.recipe.measure, launch_cost, s.budget, kLimits);
+  const bool by_budget = planned < s.recipe.measure.calibration_runs;
+  return NeedMoreCalibration(scores, planned, by_budget, kLimits);
+}
+
+Calibration CalibrationOf(const CampaignState& s) {
+  std::vector<CalibrationRun> runs;
+  for (const RunRecord* run : ValidCalibrationRuns(s)) {
+    CalibrationRun c;
+    c.id = run->plan.id;
+    c.measurement = *run->judged->measurement;
+    MeasureInput input = InputOf(s, *run);
+    input.short_window = true;
+    c.short_measurement = Measure(input, kLimits).measurement;
+    c.steps = run->steps;
+    c.argument_block = run->block.empty() ? nullptr : &run->block;
+    if (run->memory.max_reserved > 0) c.memory = run->memory;
+    const LaunchRecord& launch = s.launches.at(run->launch);
+    if (launch.end) c.nodes = launch.end->nodes;
+    c.startup = run->end->startup;
+    c.charge = ChargeOf(s, *run);
+    runs.push_back(std::move(c));
+  }
+  return Calibrate(runs, s.recipe.measure, s.recipe.framework, kLimits);
+}
+
+std::optional<CalibrationTrouble> TroubleOf(const CampaignState& s) {
+  std::vector<CalibrationAttempt> attempts;
+  const RunRecord* last_failed = nullptr;
+  int failures_in_a_row = 0;
+  for (const auto& [id, run] : s.runs) {
+    if (run.purpose != Purpose::kCalibration || !run.judged) continue;
+    const bool valid = run.judged->validity == Validity::kValid;
+    attempts.push_back({valid, valid ? std::string() : std::string(Word(run.end->detail.end))});
+    if (run.judged->standing == Standing::kFailed) {
+      last_failed = &run;
+      failures_in_a_row++;
+    } else {
+      failures_in_a_row = 0;
+    }
+  }
+  // The baseline is the user's working recipe: when it fails twice, or fails for certain before it
+  // ever worked, nothing can be tuned.
+  const bool never_worked = ValidCalibrationRuns(s).empty();
+  if (last_failed != nullptr &&
+      (failures_in_a_row >= 2 || (never_worked && failures_in_a_row > 0))) {
+    const EndDetail& d = last_failed->end->detail;
+    std::string reason = fmt::format("the baseline fails: {}", EndReason(d));
+    if (!d.evidence.empty()) reason += fmt::format(": {}", d.evidence);
+    return CalibrationTrouble{"baseline_fails", std::move(reason)};
+  }
+  std::string unstable = UnstableCluster(attempts, kLimits);
+  if (!unstable.empty()) {
+    for (const auto& [id, run] : s.runs) {
+      if (run.purpose == Purpose::kCalibration && run.judged &&
+          run.judged->validity != Validity::kValid && !run.judged->reason.empty()) {
+        unstable += "; " + id.value + ": " + run.judged->reason;
+      }
+    }
+    return CalibrationTrouble{"unstable_cluster", std::move(unstable)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace attune

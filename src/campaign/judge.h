@@ -1,0 +1,28 @@
+// What an ended run is worth: one Judged fact, written once. Pure.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "attune/model/campaign.h"
+
+namespace attune {
+
+// nullopt: not yet, a fresh pair has to decide first (NeedsPair).
+std::optional<Judged> JudgeRun(const CampaignState& s, const RunRecord& run);
+// A candidate close to the band whose fresh pair has not been launched.
+bool NeedsPair(const CampaignState& s, const RunRecord& run);
+
+// The calibration from the valid calibration runs so far.
+Calibration CalibrationOf(const CampaignState& s);
+// Valid calibration runs in order, and how many are wanted.
+std::vector<const RunRecord*> ValidCalibrationRuns(const CampaignState& s);
+bool WantsMoreCalibration(const CampaignState& s);
+// One sentence when the baseline can't be measured: unstable, or it fails; empty else.
+struct CalibrationTrouble {
+  std::string stop;    // "baseline_fails" | "unstable_cluster"
+  std::string reason;  // with cause and evidence
+};
+std::optional<CalibrationTrouble> TroubleOf(const CampaignState& s);
+
+}  // namespace attune

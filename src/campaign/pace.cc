@@ -1,0 +1,149 @@
+#include "pace.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace attune {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr int kDefaultSteps = 20;
+constexpr int kDefaultStepsWhenSlow = 10;  // a baseline step takes over 30 s
+constexpr double kSlowStepMs = 30'000;
+constexpr int kBoundFactor = 3;  // a candidate up to three times as fast still fills its window
+constexpr Millis kDefaultRunLimit = std::chrono::hours(2);
+constexpr Millis kSmallestLimit = seconds(60);  // start-up of a small job varies by whole seconds
+constexpr double kStartupFactor = 1.5, kStepFactor = 2.0, kFinalFactor = 1.2;
+constexpr int kAutoLaunches = 30;
+constexpr std::int64_t kAutoRound = std::int64_t{10} * 3'600'000;
+
+Millis Scaled(double ms) { return Millis{static_cast<std::int64_t>(std::ceil(ms))}; }
+
+Millis Rounded(const CampaignState& s, Millis limit) {
+  const std::int64_t step = s.opened ? std::max<std::int64_t>(s.opened->limit_step.count(), 1) : 1;
+  return Millis{(limit.count() + step - 1) / step * step};
+}
+
+double MedianStep(const std::vector<Step>& steps) {
+  std::vector<double> ms;
+  for (const Step& step : steps) {
+    if (step.printed_ms > 0) ms.push_back(step.printed_ms);
+  }
+  if (ms.empty()) return 0;
+  std::nth_element(ms.begin(), ms.begin() + static_cast<std::ptrdiff_t>(ms.size() / 2), ms.end());
+  return ms[ms.size() / 2];
+}
+
+}  // namespace
+
+std::optional<Pace> PaceOf(const CampaignState& s) {
+  if (s.calibration && s.calibration->step_ms > 0) {
+    Pace pace{s.calibration->startup, s.calibration->step_ms};
+    if (const RunRecord* leader = s.FindRun(s.leader.run); leader != nullptr && leader->end) {
+      const double ms = MedianStep(leader->steps);
+      if (ms > 0) pace.step_ms = ms;
+      pace.startup = std::max(pace.startup, leader->end->startup);
+    }
+    return pace;
+  }
+  for (const auto& [id, run] : s.runs) {  // the first calibration run that showed its steps
+    if (run.purpose != Purpose::kCalibration || !run.end) continue;
+    const double ms = MedianStep(run.steps);
+    if (ms > 0) return Pace{run.end->startup, ms};
+  }
+  return std::nullopt;
+}
+
+WindowPlan PlanWindow(const CampaignState& s) {
+  const MeasureSpec& spec = s.recipe.measure;
+  const std::optional<Pace> pace = PaceOf(s);
+  WindowPlan plan;
+  plan.warmup = spec.warmup_steps;
+  const bool slow = pace && pace->step_ms > kSlowStepMs;
+  plan.steps = spec.steps.value_or(slow ? kDefaultStepsWhenSlow : kDefaultSteps);
+  if (pace) {
+    const double fill = std::ceil(static_cast<double>(spec.min_seconds.count()) / pace->step_ms);
+    plan.steps = std::max(plan.steps, static_cast<int>(std::min(fill, 100'000.0)));
+  }
+  // Before anything is known of the step time the bound allows for steps down to 20 ms.
+  const int unknown = static_cast<int>(spec.min_seconds.count() / 20);
+  plan.bound = plan.warmup + kBoundFactor * (pace ? plan.steps : std::max(plan.steps, unknown));
+  return plan;
+}
+
+Millis LaunchLimit(const CampaignState& s, int runs) {
+  const std::optional<Pace> pace = PaceOf(s);
+  if (!pace) {
+    if (s.opened && s.opened->run_limit) return Rounded(s, *s.opened->run_limit);
+    if (s.recipe.budget.run_limit) return Rounded(s, *s.recipe.budget.run_limit);
+    return Rounded(s, s.recipe.launcher.time.value_or(kDefaultRunLimit));
+  }
+  const double one = kStartupFactor * static_cast<double>(pace->startup.count()) +
+                     kStepFactor * PlanWindow(s).expected() * pace->step_ms;
+  Millis limit = std::max(Scaled(runs * one), kSmallestLimit * runs);
+  if (s.opened && s.opened->run_limit) limit = std::min(limit, *s.opened->run_limit * runs);
+  return Rounded(s, limit);
+}
+
+Millis FinalLimit(const CampaignState& s) {
+  // Two runs, the baseline and the winner. The baseline's pace bounds both from above.
+  const std::optional<Pace> pace = PaceOf(s);
+  const double step = s.calibration ? s.calibration->step_ms : (pace ? pace->step_ms : 0);
+  const double startup = pace ? static_cast<double>(pace->startup.count()) : 0;
+  const double one = startup + PlanWindow(s).expected() * std::max(step, pace ? pace->step_ms : 0);
+  return Rounded(s, std::max(Scaled(2 * kFinalFactor * one), 2 * kSmallestLimit));
+}
+
+GpuMillis HoldFor(const CampaignState& s, Millis limit) {
+  const Millis margin = s.opened ? s.opened->release_margin : Millis{15'000};
+  return ChargeFor(s.recipe.workload.gpus, limit + margin);
+}
+
+bool NeedsRehearsal(const Recipe& recipe) {
+  const Arguments& args = recipe.base.args;
+  return args.Has("--save") || (args.Has("--eval-interval") && args.Value("--eval-iters") != "0");
+}
+
+int FinalBlocksWanted(const CampaignState& s) {
+  const int asked = s.opened ? s.opened->policy.final_blocks : 0;
+  return asked > 0 ? asked : 3;
+}
+
+GpuMillis Reserve(const CampaignState& s) {
+  if (!PaceOf(s)) return {};
+  GpuMillis reserve{HoldFor(s, FinalLimit(s)).value * FinalBlocksWanted(s)};
+  if (NeedsRehearsal(s.recipe)) reserve += HoldFor(s, LaunchLimit(s, 2));
+  return reserve;
+}
+
+bool Affordable(const CampaignState& s, GpuMillis hold, bool keep_reserve) {
+  if (!s.budget) return true;  // "auto", not computed yet: bounded by the number of launches
+  const GpuMillis kept = keep_reserve ? Reserve(s) : GpuMillis{};
+  return s.ledger.Charged() + s.ledger.held + hold + kept <= *s.budget;
+}
+
+GpuMillis AutoBudget(GpuMillis launch_cost) {
+  const std::int64_t raw = kAutoLaunches * launch_cost.value;
+  return {std::max<std::int64_t>((raw + kAutoRound - 1) / kAutoRound, 1) * kAutoRound};
+}
+
+bool StillProgressing(const RunRecord& run, Instant now) {
+  if (run.steps.empty()) return false;
+  const Millis quiet = std::max<Millis>(seconds(5), Scaled(5 * MedianStep(run.steps)));
+  return now - run.last_news_at < quiet;
+}
+
+Millis HangLimit(const CampaignState& s, const RunRecord& run) {
+  constexpr std::size_t kCompilingSteps = 3;  // compilation and graph capture fall into these
+  if (run.steps.size() < kCompilingSteps) {
+    if (s.recipe.launcher.startup) return *s.recipe.launcher.startup;
+    if (!s.calibration) return minutes(30);
+    return std::max<Millis>(minutes(10), 2 * s.calibration->startup);
+  }
+  if (s.recipe.launcher.no_progress) return *s.recipe.launcher.no_progress;
+  return std::max<Millis>(minutes(2), Scaled(5 * MedianStep(run.steps)));
+}
+
+}  // namespace attune

@@ -1,0 +1,33 @@
+// Launches as intents: which recipes run, in which form, under which limit and hold. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attune/model/campaign.h"
+
+namespace attune {
+
+struct RunDraft {
+  std::string label;
+  std::string of;  // baseline | candidate | leader
+  ProposalId proposal;
+  Effective user;
+};
+
+// A launch of measured runs, one after the other, for `purpose`.
+LaunchIntended PlanMeasured(const CampaignState& s, Purpose purpose,
+                            const std::vector<RunDraft>& runs, int attempt = 0);
+// Rehearsal of the leader in the user's form: one run that evaluates and saves, and its restart.
+LaunchIntended PlanRehearsal(const CampaignState& s);
+LaunchIntended PlanComponentTest(const CampaignState& s, const ComponentTest& test);
+
+RunDraft BaselineDraft(const CampaignState& s);
+RunDraft LeaderDraft(const CampaignState& s);
+RunDraft CandidateDraft(const ProposalRecord& proposal);
+
+// Nodes on which a run of this campaign lost its node: excluded from later launches.
+std::vector<std::string> ExcludedNodes(const CampaignState& s);
+
+}  // namespace attune

@@ -1,0 +1,168 @@
+#include "watch.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "attune/gates/comparison.h"
+#include "attune/gates/readback_check.h"
+#include "attune/gates/step0_check.h"
+#include "attune/gates/thresholds.h"
+#include "config_gate.h"
+#include "pace.h"
+
+namespace attune {
+namespace {
+
+constexpr Thresholds kLimits{};
+
+bool IsMeasured(const RunRecord& run) {
+  return run.plan.form == Form::kMeasured && run.plan.steps_wanted > 0;
+}
+
+// Baseline runs are compared with nobody; every other measured run is.
+bool IsCompared(const CampaignState& s, const RunRecord& run) {
+  return s.calibration && IsMeasured(run) && run.plan.user != s.recipe.base;
+}
+
+const RunRecord* CalibrationRunWithBlock(const CampaignState& s) {
+  if (!s.calibration) return nullptr;
+  for (const RunId& id : s.calibration->runs) {
+    const RunRecord* run = s.FindRun(id);
+    if (run != nullptr && !run->block.empty()) return run;
+  }
+  return nullptr;
+}
+
+void Add(Correctness& c, const GateVerdict& verdict) {
+  c.findings.insert(c.findings.end(), verdict.findings.begin(), verdict.findings.end());
+  c.refused = c.refused || !verdict.admitted;
+}
+
+std::optional<StopAsked> LookNow(const CampaignState& s, const RunRecord& run) {
+  if (run.purpose != Purpose::kCandidate || !s.calibration) return std::nullopt;
+  MeasureInput input = InputOf(s, run);
+  const WindowNeed need = LookAtWindow(input, kLimits);
+  if (!need.look) return std::nullopt;
+  input.short_window = true;
+  const MeasuredRun seen = Measure(input, kLimits);
+  if (seen.validity != Validity::kValid || !seen.measurement) return std::nullopt;
+  const EarlyLook look =
+      LookEarly(ScoreOf(*seen.measurement, *s.calibration), seen.measurement->steps,
+                s.leader.scores, *s.calibration, kLimits);
+  if (look.verdict == EarlyVerdict::kGoOn) return std::nullopt;
+  const StopWhy why = look.verdict == EarlyVerdict::kWin ? StopWhy::kEarlyWin : StopWhy::kEarlyLoss;
+  return StopAsked{run.plan.id, why, {}, look.why};
+}
+
+}  // namespace
+
+MeasureInput InputOf(const CampaignState& s, const RunRecord& run) {
+  const Workload& workload = s.recipe.workload;
+  MeasureInput input;
+  input.steps = run.steps;
+  input.spec = &s.recipe.measure;
+  input.calibration = s.calibration ? &*s.calibration : nullptr;
+  input.slots = workload.gpus;
+  input.global_batch = workload.global_batch.value_or(0);
+  input.seq_length = workload.seq_length.value_or(0);
+  input.variable_rows = workload.variable_rows;
+  input.start_iteration = run.plan.start_iteration;
+  if (run.memory.max_reserved > 0 || run.memory.max_allocated > 0) input.memory = run.memory;
+  return input;
+}
+
+Correctness CheckFirstStep(const CampaignState& s, const RunRecord& run) {
+  Correctness c;
+  const std::vector<LeverClass> classes = ClassesOf(s.recipe, s.recipe.base, run.plan.user);
+  Step0Input input;
+  input.calibration = &*s.calibration;
+  input.step = run.steps.empty() ? nullptr : &run.steps.front();
+  input.classes = classes;
+  input.experts = HasExperts(s.recipe, run.plan.user);
+  input.incomparable = s.opened && s.opened->checkpoint.empty();
+  input.recipe_limit = s.recipe.gate.step0_loss;
+  const Step0Verdict verdict = CheckStep0(input, kLimits);
+  Add(c, verdict.verdict);
+  c.alarm = verdict.alarm;
+  if (verdict.weak) c.not_available.emplace_back("step0");
+  return c;
+}
+
+Correctness CheckBlock(const CampaignState& s, const RunRecord& run) {
+  Correctness c;
+  const RunRecord* baseline = CalibrationRunWithBlock(s);
+  ReadbackInput input;
+  if (baseline != nullptr) {
+    input.baseline = &baseline->block;
+    input.intended = IntendedKeys(baseline->plan.executed, run.plan.executed, {});
+    input.derived = DerivedKeys(s.recipe, run.plan.executed);
+  }
+  input.candidate = &run.block;
+  input.per_launch = PerLaunchKeys();
+  const ReadbackVerdict verdict = CheckReadback(input, kLimits);
+  if (!verdict.available) {
+    c.not_available.emplace_back("readback");
+    return c;
+  }
+  Add(c, verdict.verdict);
+  return c;
+}
+
+std::optional<StopAsked> WatchRun(const CampaignState& s, const RunRecord& run, Instant now) {
+  const RunId& id = run.plan.id;
+  if (!run.started || run.end || run.stop) return std::nullopt;
+  if (run.plan.steps_wanted > 0 && !run.steps.empty() &&
+      run.steps.front().iteration != run.plan.start_iteration + 1) {
+    return StopAsked{id,
+                     StopWhy::kWrongStart,
+                     {},
+                     fmt::format("the first printed iteration is {}, expected {}",
+                                 run.steps.front().iteration, run.plan.start_iteration + 1)};
+  }
+  if (IsCompared(s, run)) {
+    if (!run.block.empty()) {
+      const Correctness block = CheckBlock(s, run);
+      if (block.refused) {
+        return StopAsked{id, StopWhy::kReadback, block.findings,
+                         "the job does not run what was intended"};
+      }
+    }
+    if (!run.steps.empty()) {
+      const Correctness first = CheckFirstStep(s, run);
+      if (first.refused) {
+        return StopAsked{id, StopWhy::kStep0, first.findings, "the step-0 loss moved"};
+      }
+    }
+  }
+  if (run.failure && run.failure->fatal) {
+    return StopAsked{id, StopWhy::kFatalLine, {}, run.failure->line};
+  }
+  if (IsMeasured(run)) {
+    if (auto early = LookNow(s, run)) return early;
+    if (LookAtWindow(InputOf(s, run), kLimits).full) {
+      return StopAsked{id, StopWhy::kEnough, {}, "the window is whole"};
+    }
+  }
+  const Millis silent = now - run.last_news_at;
+  const Millis limit = HangLimit(s, run);
+  if (silent >= limit) {
+    return StopAsked{
+        id,
+        StopWhy::kHang,
+        {},
+        fmt::format("nothing new for {} (limit {})", ShowDuration(silent), ShowDuration(limit))};
+  }
+  return std::nullopt;
+}
+
+Instant NextDeadline(const CampaignState& s, const RunRecord& run) {
+  return run.last_news_at + HangLimit(s, run);
+}
+
+int StepsUntilDecision(const CampaignState& s, const RunRecord& run) {
+  if (run.steps.empty() || !IsMeasured(run)) return 1;
+  return std::max(1, LookAtWindow(InputOf(s, run), kLimits).steps_missing);
+}
+
+}  // namespace attune

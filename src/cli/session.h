@@ -1,0 +1,64 @@
+// One process's work on one campaign: opens or takes up the campaign, wires the parts, runs the
+// loop, and leaves the lease in order.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "attune/base/result.h"
+#include "attune/campaign/campaign.h"
+#include "attune/recipe_io/recipe_io.h"
+#include "attune/store/store.h"
+#include "progress.h"
+#include "signals.h"
+
+namespace attune::cli {
+
+struct SessionFlags {
+  std::optional<GpuMillis> session_budget;
+  std::optional<Instant> deadline;
+  Millis lock_wait{0};
+  bool take_over = false;
+  OnInterrupt on_interrupt = OnInterrupt::kDrain;
+  ProgressStyle progress;
+  bool exit_status = false;  // 10 when it ended without a gain
+};
+
+struct OpenFlags {
+  std::optional<GpuMillis> budget;  // unset: the recipe's, else auto
+  bool automatic = false;
+  std::optional<Millis> run_limit;
+  Policy policy;
+};
+
+// Where a run starts: the checkpoint folder and the iteration it stands at (control_plane.md 2b).
+struct StartPoint {
+  std::string checkpoint;  // absolute; empty: from random initialisation
+  std::int64_t iteration = 0;
+};
+// measure.start_from, else --load; --ckpt-step overrules the tracker file. Error: a checkpoint
+// folder without a readable tracker.
+Result<StartPoint> FindStart(const Recipe& recipe);
+
+// Hash of what the recipe runs besides its text: stack and the contents of `files`.
+Result<std::string> StackFingerprint(const Recipe& recipe);
+
+// A new campaign for a loaded recipe, not yet leased.
+Result<CampaignId> OpenCampaign(Store& store, const LoadedRecipe& loaded, const OpenFlags& flags,
+                                Clock& clock);
+
+struct SessionEnd {
+  int code = 0;
+  std::string why;
+  CampaignState state;
+};
+// Leases the campaign and runs it until Done. The lease is released unless the process was told to
+// stop in a hurry (an error return leaves it to be taken over).
+Result<SessionEnd> RunSession(Store& store, const CampaignId& id, const SessionFlags& flags,
+                              Clock& clock);
+
+// Folds a campaign's events; the recipe comes from its first event.
+Result<CampaignState> LoadState(Store& store, const CampaignId& id);
+
+}  // namespace attune::cli

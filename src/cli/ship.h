@@ -1,0 +1,23 @@
+// The bundle of an ended campaign: recipe, difference, command, evidence, raw logs of the final
+// runs (control_plane.md section 4.4).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attune/base/result.h"
+#include "attune/model/campaign.h"
+
+namespace attune::cli {
+
+// Writes <state_dir>/shipped/<bundle>/ by rename, once, and for a gain the tuned recipe beside the
+// user's own (never over a file that attune did not make). The same state gives the same bytes, so
+// a call after a crash changes nothing.
+Result<Shipped> WriteBundle(const CampaignState& state, const std::string& state_dir);
+
+// "recipe.yaml" -> "recipe.tuned.yaml", in the same folder.
+std::string TunedPath(const std::string& recipe_path);
+// argv as a shell line that a person may paste: `cd FOLDER && env A=1 prog args`.
+std::string CommandLine(const Recipe& recipe, const Effective& user);
+
+}  // namespace attune::cli
