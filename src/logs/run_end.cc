@@ -148,7 +148,11 @@ Verdict Judge(const EndEvidence& e) {
 
 bool IsInfra(std::string_view failure_class) { return failure_class == "infra"; }
 
-EndDetail RunEndFor(const EndEvidence& e) {
+EndDetail RunEndFor(const EndEvidence& evidence) {
+  EndEvidence e = evidence;
+  if (e.failure && e.failure->cls.empty()) {
+    e.failure.reset();  // a sign that was taken back
+  }
   const Verdict verdict = Judge(e);
   EndDetail detail;
   detail.end = verdict.end;

@@ -77,7 +77,7 @@ struct EndEvidence {
   bool progressing = false;  // at the limit: steps went on (too_slow), else hung
   std::string log_name;      // for "file:line"
 };
-EndDetail RunEndFor(const EndEvidence& e);
+EndDetail RunEndFor(const EndEvidence& evidence);
 // The machine's fault and not the recipe's (a full disk, a port in use, a broken GPU): the run
 // counts as crashed, its standing is `environment`.
 bool IsInfra(std::string_view failure_class);

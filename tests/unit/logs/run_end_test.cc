@@ -191,6 +191,13 @@ TEST(RunEndFor, GivesTheEvidenceAndWhereItStands) {
   EXPECT_TRUE(RunEndFor(Exit(1)).failure_class.empty());
 }
 
+TEST(RunEndFor, ASignThatWasTakenBackIsNone) {
+  const EndDetail d = RunEndFor(With(Exit(0), ""));
+  EXPECT_EQ(d.end, RunEnd::kCompleted);
+  EXPECT_TRUE(d.evidence.empty());
+  EXPECT_TRUE(d.evidence_at.empty());
+}
+
 TEST(IsInfra, IsTheMachinesFaultOnly) {
   EXPECT_TRUE(IsInfra("infra"));
   EXPECT_FALSE(IsInfra("network"));
