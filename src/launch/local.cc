@@ -287,7 +287,9 @@ bool LocalLauncher::Look(const LaunchHandle& handle, Observation& o) {
 Result<std::vector<Observation>> LocalLauncher::Observe(std::span<const LaunchHandle> handles,
                                                         Instant until, int /*steps*/) {
   // The wait is counted on the monotonic clock: a wall clock set back must not lengthen it.
-  const Millis wait = until == Instant::Never() ? Millis::max() / 2 : until - o_.clock->Now();
+  // One more millisecond than asked: both clocks are cut to whole ones, and `until` must be over.
+  const Millis wait =
+      until == Instant::Never() ? Millis::max() / 2 : until - o_.clock->Now() + Millis{1};
   const Millis begun = o_.clock->Monotonic();
   for (;;) {
     std::vector<Observation> out(handles.size());
