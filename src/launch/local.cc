@@ -23,8 +23,11 @@ constexpr std::int64_t kMaxFetch = 64 << 20;
 
 class LocalLauncher final : public Launcher {
  public:
-  explicit LocalLauncher(LocalLauncherOptions options) : o_(std::move(options)) {
-    ATTUNE_CHECK(o_.clock != nullptr && o_.runner != nullptr, "a local launcher needs both");
+  explicit LocalLauncher(LocalOptions options) : o_(std::move(options)) {
+    ATTUNE_CHECK(o_.clock != nullptr, "a local launcher needs a clock");
+    if (o_.runner == nullptr) {
+      o_.runner = &own_runner_;
+    }
   }
 
   Result<Submitted> Submit(const LaunchSpec& spec) override;
@@ -58,7 +61,8 @@ class LocalLauncher final : public Launcher {
   int EndCarriers(const Token& token) const;
   void Conclude(const Watched& w, Observation& o) const;
 
-  LocalLauncherOptions o_;
+  LocalOptions o_;
+  os::PosixProcessRunner own_runner_;
   std::map<Token, Watched> watched_;
 };
 
@@ -356,7 +360,7 @@ Result<std::string> LocalLauncher::Fetch(const LaunchHandle& handle, const std::
 
 }  // namespace
 
-std::unique_ptr<Launcher> MakeLocalLauncher(LocalLauncherOptions options) {
+std::unique_ptr<Launcher> MakeLocalLauncher(LocalOptions options) {
   return std::make_unique<LocalLauncher>(std::move(options));
 }
 

@@ -159,7 +159,7 @@ class LocalLauncher : public testing::Test {
   TemporaryFolder folder_;
   SystemClock clock_;
   BentRunner runner_;
-  LocalLauncherOptions options_;
+  LocalOptions options_;
   std::unique_ptr<Launcher> launcher_;
   std::vector<std::string> tokens_;
 };
