@@ -10,6 +10,7 @@
 
 #include "attune/base/text.h"
 #include "dialect.h"
+#include "printed_number.h"
 
 namespace attune {
 namespace {
@@ -71,11 +72,6 @@ struct Capture {
   std::string name;
   int index = 0;
 };
-
-bool IsNotFinite(std::string_view v) {
-  return v == "nan" || v == "-nan" || v == "inf" || v == "-inf" || v == "NaN" || v == "Inf" ||
-         v == "-Inf";
-}
 
 class Custom final : public Dialect {
  public:

@@ -29,6 +29,23 @@ class Dialect {
 };
 
 std::unique_ptr<Dialect> MakeMegatron();
+std::unique_ptr<Dialect> MakeTorchtitan();
+std::unique_ptr<Dialect> MakeAutoModel();
+std::unique_ptr<Dialect> MakeVerl();
+std::unique_ptr<Dialect> MakeTorchtune();
+std::unique_ptr<Dialect> MakeDeepSpeed();
 Result<std::unique_ptr<Dialect>> MakeCustom(const std::string& pattern);
+
+// The dialects that need no pattern, by the word of LogSpec.dialect.
+struct DialectWord {
+  std::string_view word;
+  std::unique_ptr<Dialect> (*make)();
+};
+inline constexpr DialectWord kDialects[] = {
+    {"megatron-lm", &MakeMegatron}, {"megatron-bridge", &MakeMegatron},
+    {"automodel", &MakeAutoModel},  {"torchtitan", &MakeTorchtitan},
+    {"torchtune", &MakeTorchtune},  {"verl", &MakeVerl},
+    {"deepspeed", &MakeDeepSpeed},
+};
 
 }  // namespace attune

@@ -35,6 +35,8 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Mark::kCount)> k
     "exiting program at",
     "[after training is done]",
     "saving checkpoint at iteration",
+    "saved checkpoint from iteration",
+    "wrote profiler trace",
     "validation loss at iteration",
     "Capture range started in the application",
     "Capture range ended in the application",

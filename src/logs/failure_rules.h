@@ -69,7 +69,9 @@ enum class Mark : std::size_t {
   kBridgeLoop,  // "Starting training loop at iteration"
   kExiting,     // "exiting program at"
   kAfterTraining,
-  kSaving,      // "saving checkpoint at iteration", "save-checkpoint"
+  kSaving,      // "saving checkpoint at iteration"
+  kSaved,       // "saved checkpoint from iteration"
+  kTraceDone,   // "wrote profiler trace"
   kEvaluating,  // "validation loss at iteration"
   kCaptureStart,
   kCaptureEnd,

@@ -174,19 +174,27 @@ class LogReader final : public LogParser {
 }  // namespace
 
 Result<std::unique_ptr<LogParser>> MakeLogParser(const LogSpec& spec) {
-  std::unique_ptr<Dialect> dialect;
-  if (spec.dialect == "megatron-lm" || spec.dialect == "megatron-bridge") {
-    dialect = MakeMegatron();
-  } else if (spec.dialect == "custom") {
-    ATTUNE_TRY(dialect, MakeCustom(spec.pattern));
-  } else {
-    return Fail(ErrorCode::kInvalidInput,
-                "unknown log dialect '" + EscapeForDisplay(spec.dialect, 60) + "'",
-                "known: " + Join(LogDialects(), ", "));
+  if (spec.dialect == "custom") {
+    ATTUNE_TRY(auto custom, MakeCustom(spec.pattern));
+    return std::make_unique<LogReader>(std::move(custom));
   }
-  return std::make_unique<LogReader>(std::move(dialect));
+  for (const DialectWord& d : kDialects) {
+    if (d.word == spec.dialect) {
+      return std::make_unique<LogReader>(d.make());
+    }
+  }
+  return Fail(ErrorCode::kInvalidInput,
+              "unknown log dialect '" + EscapeForDisplay(spec.dialect, 60) + "'",
+              "known: " + Join(LogDialects(), ", "));
 }
 
-std::vector<std::string> LogDialects() { return {"megatron-lm", "megatron-bridge", "custom"}; }
+std::vector<std::string> LogDialects() {
+  std::vector<std::string> words;
+  for (const DialectWord& d : kDialects) {
+    words.emplace_back(d.word);
+  }
+  words.emplace_back("custom");
+  return words;
+}
 
 }  // namespace attune

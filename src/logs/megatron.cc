@@ -6,6 +6,7 @@
 
 #include "attune/base/text.h"
 #include "dialect.h"
+#include "printed_number.h"
 
 namespace attune {
 namespace {
@@ -18,12 +19,6 @@ constexpr double kBytesPerMb = 1024.0 * 1024.0;  // Megatron's report_memory
 // Losses that are added to the main one. A line that prints only these lacks its main loss.
 bool IsSideLoss(std::string_view key) {
   return key.ends_with("balancing_loss") || key.ends_with("z_loss") || key.starts_with("mtp_");
-}
-
-// As Python and C print what is no number.
-bool IsNotFinite(std::string_view value) {
-  return value == "nan" || value == "-nan" || value == "inf" || value == "-inf" || value == "NaN" ||
-         value == "Infinity" || value == "-Infinity";
 }
 
 struct Field {
@@ -194,7 +189,8 @@ class Megatron final : public Dialect {
         ++book.notes()["odd_memory_line"];
       }
     }
-    if (hits.Has(Mark::kSaving) || hits.Has(Mark::kEvaluating)) {
+    if (hits.Has(Mark::kSaving) || hits.Has(Mark::kSaved) || hits.Has(Mark::kEvaluating) ||
+        hits.Has(Mark::kTraceDone)) {
       book.CutNext();
     }
     if (hits.Has(Mark::kCaptureStart) || hits.Has(Mark::kCaptureEnd)) {

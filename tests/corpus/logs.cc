@@ -21,7 +21,7 @@ std::string Shown(std::optional<double> value) {
 
 // The main loss; side losses (balancing, z) are none.
 std::optional<double> LossOf(const Step& step) {
-  for (const std::string_view name : {"lm loss", "loss"}) {
+  for (const std::string_view name : {"lm loss", "loss", "train/loss", "actor/pg_loss"}) {
     if (const auto found = step.losses.find(std::string(name)); found != step.losses.end()) {
       return found->second;
     }

@@ -219,5 +219,20 @@ TEST(DetectDialect, TellsBridgeFromMegatronAndNeitherFromText) {
   EXPECT_EQ(DetectDialect(""), "");
 }
 
+TEST(DetectDialect, KnowsEveryDialectByItsSteps) {
+  const std::pair<const char*, const char*> samples[] = {
+      {"step: 1  loss: 8.0  grad_norm: 4.0  memory: 2.00GiB(2%)  tps: 4,794\n", "torchtitan"},
+      {"step 9 | epoch 0 | loss 0.5 | grad_norm 1.5 | mem 24.9 GiB | tps 11.5\n", "automodel"},
+      {"(TaskRunner pid=1) step:1 - actor/pg_loss:0.1 - timing_s/step:9.5\n", "verl"},
+      {"Step 1 | loss:2.0 lr:2e-05 tokens_per_second_per_gpu:57.5\n", "torchtune"},
+      {"[INFO] [Rank 0] step=40, skipped=2, lr=[5e-05], mom=[[0.9, 0.999]]\n", "deepspeed"},
+  };
+  for (const auto& [line, dialect] : samples) {
+    EXPECT_EQ(DetectDialect(line), dialect) << line;
+    // Megatron's forks print other engines' lines too.
+    EXPECT_EQ(DetectDialect(line + Line(1, kLoss)), "megatron-lm") << line;
+  }
+}
+
 }  // namespace
 }  // namespace attune
