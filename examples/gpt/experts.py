@@ -8,8 +8,8 @@ import torch.nn.functional as F
 def load_balancing_loss(probabilities, chosen, groups):
     """Returns E x sum_e f_e P_e, averaged over `groups` equal groups of tokens.
 
-    It is 1 when every expert gets the same share. f_e is the share of choices that went to expert e,
-    P_e the mean probability of e; the gradient flows through P_e alone, since a choice has none
+    It is 1 when every expert gets the same share. f_e is the share of choices that went to expert
+    e, P_e the mean probability of e; the gradient flows through P_e alone, since a choice has none
     (Switch Transformer, equation 4, divided by k).
     """
     tokens, experts = probabilities.shape
