@@ -66,8 +66,9 @@ std::string SummaryText(const CampaignState& s, int code, const std::string& why
                           100 * s.calibration->band, s.calibration->mean);
     }
     text += "\n";
-    for (const FinalResult& f : s.finals) {
-      text += fmt::format("  fell      {}: {}\n", f.leader.value, EscapeForDisplay(f.reason));
+    for (const FinalResult& fell : s.finals) {
+      text +=
+          fmt::format("  fell      {}: {}\n", fell.leader.value, EscapeForDisplay(fell.reason));
     }
     if (const std::string advice = NoiseAdvice(s); !advice.empty()) {
       text += "  noise     " + advice + "\n";
