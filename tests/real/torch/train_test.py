@@ -106,7 +106,7 @@ class TrainTest(unittest.TestCase):
         else:
             program, more = os.path.join(GPT, "train.py"), {}
             if fault is not None:
-                program, more = os.path.join(HERE, "faults.py"), {"ATTUNE_GPT_FAULT": fault}
+                program, more = os.path.join(HERE, "faults.py"), {"GPT_FAULT": fault}
             done = subprocess.run(cls.command(*arguments, program=program), capture_output=True,
                                   text=True, timeout=RUN_LIMIT_S, check=False, cwd=cls.folder,
                                   env=environment(**more))
