@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 
 #include "attune/base/check.h"
 #include "attune/base/text.h"
@@ -266,6 +267,16 @@ std::optional<std::int64_t> Decimal::Scaled(int scale) const {
   return negative_ ? -value : value;
 }
 
+namespace {
+
+// Binary arithmetic on a few positive numbers is wrong by some 1e-15 only: far from the limit it
+// decides, a thousand times faster.
+bool FarFrom(double limit, double value) {
+  return std::abs(value - limit) > 1e-9 * std::max(1.0, std::abs(value));
+}
+
+}  // namespace
+
 Decimal Sum(std::span<const double> xs) {
   Decimal sum;
   for (const double x : xs) {
@@ -280,10 +291,8 @@ bool RatioExceeds(double value, double reference, double limit) {
 
 bool ShiftExceeds(double value, double reference, double limit) {
   ATTUNE_CHECK(reference != 0, "a relative shift needs a reference");
-  // Binary arithmetic is wrong by some 1e-16 only: far from the limit it decides, a thousand times
-  // faster.
   const double shift = std::abs(value / reference - 1);
-  if (std::abs(shift - limit) > 1e-9 * std::max(1.0, shift)) {
+  if (FarFrom(limit, shift)) {
     return shift > limit;
   }
   const Decimal base = Decimal::FromDouble(reference);
@@ -293,6 +302,15 @@ bool ShiftExceeds(double value, double reference, double limit) {
 // Without division: sum(a) n_b > (1 + limit) sum(b) n_a.
 bool MeanRatioExceeds(std::span<const double> a, std::span<const double> b, double limit) {
   ATTUNE_CHECK(!a.empty() && !b.empty(), "a mean needs values");
+  const double sum_a = std::accumulate(a.begin(), a.end(), 0.0);
+  const double sum_b = std::accumulate(b.begin(), b.end(), 0.0);
+  const double ratio =
+      sum_a / sum_b * static_cast<double>(b.size()) / static_cast<double>(a.size());
+  const bool positive =
+      *std::min_element(a.begin(), a.end()) >= 0 && *std::min_element(b.begin(), b.end()) > 0;
+  if (positive && FarFrom(limit, ratio - 1)) {
+    return ratio - 1 > limit;
+  }
   const Decimal base = Sum(b);
   ATTUNE_CHECK(base.Sign() > 0, "a ratio needs a positive reference");
   const Decimal left = Sum(a) * Decimal(static_cast<std::int64_t>(b.size()));
