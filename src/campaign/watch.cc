@@ -103,6 +103,10 @@ Correctness CheckBlock(const CampaignState& s, const RunRecord& run) {
   }
   input.candidate = &run.block;
   input.per_launch = PerLaunchKeys();
+  if (s.calibration) {
+    input.per_launch.insert(s.calibration->varying_keys.begin(),
+                            s.calibration->varying_keys.end());
+  }
   const ReadbackVerdict verdict = CheckReadback(input, kLimits);
   if (!verdict.available) {
     c.not_available.emplace_back("readback");

@@ -1,0 +1,178 @@
+#include "config_gate.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "attune/base/text.h"
+#include "attune/campaign/campaign.h"
+#include "attune/gates/candidate_traits.h"
+#include "attune/gates/config_check.h"
+#include "attune/gates/instrument.h"
+#include "attune/gates/readback_check.h"
+#include "attune/gates/rules.h"
+
+namespace attune {
+namespace {
+
+// What the record says that a check of one change needs. Holds what ConfigFacts points to.
+struct Known {
+  std::set<std::string> hashes;
+  std::vector<PassedTest> passed;
+  std::vector<std::string> escalated;
+  std::vector<DraftDefect> drafts;
+
+  explicit Known(const CampaignState& s) {
+    hashes.insert(CanonicalHash(s.recipe.base));
+    for (const ProposalRecord& p : s.proposals) {
+      if (!p.hash.empty() && p.reason != "budget") hashes.insert(p.hash);
+    }
+    for (const auto& [id, run] : s.runs) {
+      if (run.purpose != Purpose::kComponentTest || !run.end) continue;
+      if (run.end->detail.end != RunEnd::kCompleted) continue;
+      for (const ComponentTest& test : s.recipe.gate.component_tests) {
+        if (test.command == run.plan.argv) passed.push_back({test.lever, test.value});
+      }
+    }
+    Learn(s);
+  }
+
+  // A caution that failed twice refuses; a rejection without a listed entry becomes a draft one
+  // (control_plane.md section 6).
+  void Learn(const CampaignState& s) {
+    std::map<std::string, int> failures;
+    for (const ProposalRecord& p : s.proposals) {
+      const RunRecord* run = s.FindRun(p.run);
+      if (run == nullptr || !run->judged || !p.proposal) continue;
+      const Standing standing = run->judged->standing;
+      if (standing == Standing::kRejected) {
+        const Finding* why = nullptr;
+        for (const Finding& f : run->judged->findings) {
+          if (f.severity == Severity::kRefuse) why = &f;
+        }
+        drafts.push_back({fmt::format("draft.{}", run->plan.id.value), p.proposal->change.edits,
+                          why != nullptr ? why->rule + ": " + why->why : run->judged->reason});
+      }
+      if (standing != Standing::kFailed && standing != Standing::kRejected) continue;
+      for (const Finding& f : p.verdict.findings) {
+        if (f.severity == Severity::kCaution && f.rule.starts_with("defect.") &&
+            ++failures[f.rule] == 2) {
+          escalated.push_back(f.rule.substr(std::string_view("defect.").size()));
+        }
+      }
+    }
+  }
+
+  ConfigFacts Facts(const CampaignState& s) const {
+    ConfigFacts facts;
+    facts.known = &hashes;
+    facts.passed_tests = passed;
+    facts.escalated = escalated;
+    facts.drafts = drafts;
+    if (s.opened && s.recipe.workload.global_batch) {
+      facts.start_samples = s.opened->start_iteration * *s.recipe.workload.global_batch;
+    }
+    return facts;
+  }
+};
+
+// The earlier result that a duplicate has, in one phrase.
+std::string EarlierResult(const CampaignState& s, const std::string& hash) {
+  for (const ProposalRecord& p : s.proposals) {
+    if (p.hash != hash) continue;
+    const RunRecord* run = s.FindRun(p.run);
+    if (run == nullptr || !run->judged) return fmt::format("asked already as {}", p.id.value);
+    return fmt::format("measured already as {}: {}", run->plan.id.value,
+                       Word(run->judged->standing));
+  }
+  return "it is the recipe as given";
+}
+
+}  // namespace
+
+GateVerdict VetChange(const CampaignState& s, const Change& change) {
+  const Known known(s);
+  return CheckConfig(s.recipe, s.leader.user, change, BuiltInRules(), known.Facts(s));
+}
+
+Vet MakeVet(const CampaignState& state) {
+  return [&state](const Change& change) { return VetChange(state, change); };
+}
+
+Fact JudgeProposal(const CampaignState& s, const ProposalId& id, Proposal proposal,
+                   const std::string& source) {
+  GateVerdict verdict = VetChange(s, proposal.change);
+  Effective candidate = ApplyEdits(s.leader.user, proposal.change.edits);
+  std::string hash = CanonicalHash(candidate);
+  if (!verdict.admitted) {
+    const Finding* why = verdict.FirstRefusal();
+    TurnedBack back;
+    back.id = id;
+    back.source = source;
+    const bool duplicate = why != nullptr && why->rule.starts_with("duplicate");
+    back.reason = duplicate ? "duplicate" : "gate." + (why != nullptr ? why->rule : "unknown");
+    back.detail = duplicate ? EarlierResult(s, hash) : (why != nullptr ? why->why : "");
+    back.proposal = std::move(proposal);
+    back.verdict = std::move(verdict);
+    return back;
+  }
+  Proposed admitted;
+  admitted.id = id;
+  admitted.proposal = std::move(proposal);
+  admitted.source = source;
+  admitted.candidate = std::move(candidate);
+  admitted.hash = std::move(hash);
+  admitted.verdict = std::move(verdict);
+  return admitted;
+}
+
+std::vector<LeverClass> ClassesOf(const Recipe& recipe, const Effective& from,
+                                  const Effective& to) {
+  return ClassesOfDifference(recipe, BuiltInRules(), from, to);
+}
+
+std::map<std::string, std::string> DerivedKeys(const Recipe& recipe, const Effective& executed) {
+  if (recipe.framework == Framework::kMegatronLm) {
+    const auto job = ResolveMegatron(executed.args, executed.env, recipe.workload);
+    if (const auto* resolved = std::get_if<TrainingJob>(&job)) {
+      return DerivedMegatronKeys(*resolved);
+    }
+    return {};
+  }
+  std::map<std::string, std::string> derived;
+  for (const DeclaredLever& lever : recipe.declared) {
+    std::string value;
+    if (lever.env.empty()) {
+      value = executed.args.Value(lever.flag).value_or("");
+    } else if (const auto it = executed.env.find(lever.env); it != executed.env.end()) {
+      value = it->second;
+    }
+    for (const auto& [key, form] : lever.derives) {
+      std::string text = form;
+      if (const std::size_t at = text.find("{v}"); at != std::string::npos) {
+        text.replace(at, 3, value);
+      }
+      derived[key] = text;
+    }
+  }
+  return derived;
+}
+
+Effective MeasuredForm(const CampaignState& s, const Effective& user, int steps,
+                       const std::string& scratch) {
+  MeasuredWindow window;
+  window.start_iteration = s.opened ? s.opened->start_iteration : 0;
+  window.steps = steps;
+  window.run_dir = scratch;
+  return Instrument(s.recipe, user, window, BuiltInRules()).effective;
+}
+
+std::optional<std::int64_t> DeviceMemory(const Recipe& recipe) {
+  const auto it = recipe.workload.shape.find("device_memory");
+  if (it == recipe.workload.shape.end()) return std::nullopt;
+  const Result<std::int64_t> bytes = ParseSize(it->second);
+  return bytes ? std::optional<std::int64_t>(*bytes) : std::nullopt;
+}
+
+}  // namespace attune
