@@ -74,7 +74,7 @@ enum class Ending {
   kLimit,       // the time limit
   kTerminated,  // somebody else signalled the wrapper
   kExecFailed,  // the program could not be started
-  kSkipped,     // never started: the launch was over, or it was stopped before
+  kSkipped,     // never started: it was stopped before ("stopped"), or the launch was ("launch ...")
   kBroken,      // the wrapper could not write its records
 };
 std::string_view Word(Ending e);
