@@ -221,7 +221,7 @@ TEST_F(LocalLauncher, TheJobSeesTheNodesEnvironmentTheStagesAndNothingOfOurs) {
 TEST_F(LocalLauncher, TheJobHasItsOwnSessionNoStdinAndNoDescriptorOfTheWrapper) {
   const LaunchSpec spec = SpecOf(
       {"/bin/sh", "-c",
-       "ls /proc/self/fd | wc -l; readlink /proc/self/fd/0; pwd; ps -o sid= -p $$; echo $$"});
+       "ls /proc/self/fd | wc -l; readlink /proc/self/fd/0; pwd; cut -d' ' -f6 /proc/$$/stat; echo $$"});
   const Watch w = RunToEnd(spec);
   const auto lines = SplitLines(w.logs.at(0));
   ASSERT_EQ(lines.size(), 5U);
