@@ -209,9 +209,9 @@ TEST_P(LauncherContract, CancellingALaunchEndsItAndStartsNothingMore) {
 }
 
 TEST_P(LauncherContract, AStageStoppedBeforeItsTurnEndsWithoutStarting) {
-  const LaunchHandle h = Submit(SpecOf({StageOf("r001", {"--fake-hang-at", "3"}),
-                                        StageOf("r002", {"--exit-interval", "3"}),
-                                        StageOf("r003", {"--exit-interval", "3"})}));
+  const LaunchHandle h = Submit(
+      SpecOf({StageOf("r001", {"--fake-hang-at", "3"}), StageOf("r002", {"--exit-interval", "3"}),
+              StageOf("r003", {"--exit-interval", "3"})}));
   WatchUntil(h, Printed("iteration        2/"));
   ASSERT_TRUE(launcher().Cancel(h, RunId("r002")).has_value());
   ASSERT_TRUE(launcher().Cancel(h, RunId("r001")).has_value());
