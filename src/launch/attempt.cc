@@ -85,8 +85,9 @@ class Attempt {
       exit.ending = Ending::kSkipped;
       exit.wall_ms = WrapperControl::WallNow();
       exit.mono = WrapperControl::Now();
-      exit.detail = control.launch_ending() ? std::string(Word(*control.launch_ending()))
-                                            : std::string(Word(Ending::kStopped));
+      exit.detail = control.launch_ending()
+                        ? "launch " + std::string(Word(*control.launch_ending()))
+                        : std::string(Word(Ending::kStopped));
       (void)os::MakeFolderOnce(folder);
     } else {
       StageRun run(

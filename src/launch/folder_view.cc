@@ -76,7 +76,13 @@ bool FolderView::ReadLog(StageView& view, int rank) {
       }
     }
   }
-  std::int64_t size = kLogBytesACall;
+  std::int64_t size = kLogBytesACall;  // a launcher may refresh twice before it hands out
+  for (const LogChunk& chunk : view.fresh) {
+    size -= static_cast<std::int64_t>(chunk.bytes.size());
+  }
+  if (size <= 0) {
+    return true;
+  }
   if (!was_over) {
     size = std::min(size, log.stamps.empty() ? 0 : log.stamps.back().end - log.given);
   }
@@ -146,12 +152,13 @@ std::vector<StageObservation> FolderView::TakeStages(Millis now_mono, bool same_
     if (view.exit) {
       const ExitRecord& exit = *view.exit;
       s.held = exit.held;
-      s.ended = complete || !view.start;
+      // A stage whose turn never came because its launch was over did not end: it never was.
+      const bool skipped = exit.ending == Ending::kSkipped;
+      const bool stopped_before = skipped && exit.detail == Word(Ending::kStopped);
+      s.ended = skipped ? stopped_before : complete;
       s.exit_code = exit.code;
       s.signal = exit.signal;
-      s.stopped_on_request =
-          exit.ending == Ending::kStopped ||
-          (exit.ending == Ending::kSkipped && exit.detail == Word(Ending::kStopped));
+      s.stopped_on_request = exit.ending == Ending::kStopped || stopped_before;
       s.limit_hit = exit.ending == Ending::kLimit;
     }
     s.log = std::move(view.fresh);

@@ -45,6 +45,7 @@ class LocalLauncher final : public Launcher {
     std::optional<State> told;  // the state that the caller knows
     std::optional<launch::LostRecord> lost;
     bool survivors = false;
+    int empty_scans = 0;
   };
 
   std::string FolderOf(const Token& token) const { return o_.run_root + "/" + token.value; }
@@ -182,6 +183,11 @@ State LocalLauncher::Bereaved(Watched& w) {
     const bool same_boot = view.start()->process.boot_id == os::BootId();
     if (EndCarriers(view.plan().spec.token) > 0) {
       w.survivors = true;
+      w.empty_scans = 0;
+      return State::kEnding;
+    }
+    // Twice, because a look through /proc misses what is born while it looks.
+    if (++w.empty_scans < 2) {
       return State::kEnding;
     }
     const Millis age = o_.clock->Monotonic() - view.start()->mono;

@@ -74,8 +74,8 @@ enum class Ending {
   kLimit,       // the time limit
   kTerminated,  // somebody else signalled the wrapper
   kExecFailed,  // the program could not be started
-  kSkipped,     // never started: the launch was over, or it was stopped before
-  kBroken,      // the wrapper could not write its records
+  kSkipped,  // never started: it was stopped before ("stopped"), or the launch was ("launch ...")
+  kBroken,   // the wrapper could not write its records
 };
 std::string_view Word(Ending e);
 std::optional<Ending> ParseEnding(std::string_view word);

@@ -138,7 +138,7 @@ bool StageRun::Begin() {
     asked_ = Ending::kExecFailed;
     children.clear();
     term_at_ = WrapperControl::Now();
-    SignalTree(SIGTERM, false);
+    SignalTree(SIGTERM);
   }
   return true;
 }
@@ -228,7 +228,7 @@ void StageRun::NoteRankEnd(Rank& rank, int status) {
   if (failed && !AllReaped() && !term_at_) {
     // The others would wait for it until the time limit.
     term_at_ = WrapperControl::Now();
-    SignalTree(SIGTERM, false);
+    SignalTree(SIGTERM);
   }
 }
 
@@ -238,6 +238,7 @@ void StageRun::Reap() {
   rusage usage{};
   pid_t pid = 0;
   // Everything below us is ours to reap: as subreaper we inherit what the job left behind.
+  errno = 0;
   while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
     const auto millis = [](const timeval& t) {
       return Millis{std::int64_t{t.tv_sec} * 1000 + t.tv_usec / 1000};
@@ -250,7 +251,9 @@ void StageRun::Reap() {
         NoteRankEnd(rank, status);
       }
     }
+    errno = 0;
   }
+  childless_ = pid < 0 && errno == ECHILD;
 }
 
 void StageRun::AskToEnd(Ending ending) {
@@ -260,7 +263,7 @@ void StageRun::AskToEnd(Ending ending) {
   asked_ = ending;
   grace_ = plan_.times.grace;
   term_at_ = WrapperControl::Now();
-  SignalTree(SIGTERM, false);
+  SignalTree(SIGTERM);
 }
 
 std::vector<pid_t> StageRun::Tree() const {
@@ -279,11 +282,11 @@ std::vector<pid_t> StageRun::Tree() const {
   return alive;
 }
 
-void StageRun::SignalTree(int signal, bool count_strays) {
+void StageRun::SignalTree(int signal) {
   for (const pid_t pid : Tree()) {
     const auto id = os::Identify(pid);
-    if (id && os::SendSignal(*id, signal).value_or(false) && count_strays) {
-      ++exit_.strays;
+    if (id && os::SendSignal(*id, signal).value_or(false) && AllReaped()) {
+      strays_.insert(pid);
     }
   }
 }
@@ -292,15 +295,16 @@ void StageRun::SignalTree(int signal, bool count_strays) {
 void StageRun::EnforceEnd() {
   const Millis now = WrapperControl::Now();
   if (AllReaped()) {
-    const std::vector<pid_t> left = Tree();
-    if (left.empty()) {
+    // A look through /proc misses what is born while it looks. That we have no child is exact: as
+    // subreaper we are an ancestor of all, and between us and any of them there is a child.
+    if (childless_ && Tree().empty()) {
       over_ = true;
       return;
     }
     if (!term_at_) {
       grace_ = std::min(plan_.times.grace, kStrayGrace);
       term_at_ = now;
-      SignalTree(SIGTERM, true);
+      SignalTree(SIGTERM);
     }
   }
   if (!term_at_) {
@@ -311,7 +315,7 @@ void StageRun::EnforceEnd() {
   }
   if (kill_at_ && now - last_kill_ >= kScanEvery) {
     last_kill_ = now;
-    SignalTree(SIGKILL, false);
+    SignalTree(SIGKILL);
   }
   if (kill_at_ && now - *kill_at_ >= kAfterKill) {
     exit_.survivors = static_cast<int>(Tree().size());
@@ -335,6 +339,7 @@ void StageRun::Finish() {
     exit_.code = 127;
     exit_.signal.reset();
   }
+  exit_.strays = static_cast<int>(strays_.size());
   exit_.mono = WrapperControl::Now();
   exit_.wall_ms = WrapperControl::WallNow();
   exit_.held = exit_.mono - started_;

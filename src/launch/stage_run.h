@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,7 +52,7 @@ class StageRun {
   void Reap();
   void NoteRankEnd(Rank& rank, int status);
   void EnforceEnd();
-  void SignalTree(int signal, bool count_strays);
+  void SignalTree(int signal);
   std::vector<pid_t> Tree() const;
   void Finish();
   bool AllReaped() const;
@@ -72,6 +73,8 @@ class StageRun {
   std::optional<Millis> term_at_, kill_at_;
   Millis last_kill_{0};
   Millis grace_{0};
+  std::set<pid_t> strays_;  // alive after every rank had ended
+  bool childless_ = false;  // the kernel says that nothing we or the job started is left
   bool over_ = false;
   ExitRecord exit_;
 };

@@ -157,6 +157,13 @@ void FakeWorld::Settle(Job& job) {
     if (job.cut) {
       break;
     }
+    if (!stage.facts.started && stage.stop_at && *stage.stop_at <= t) {
+      stage.facts.ended = t;  // stopped before its turn: it never starts
+      stage.facts.stopped_on_request = true;
+    }
+    if (stage.facts.ended && !stage.facts.started) {
+      continue;
+    }
     if (!stage.facts.started) {
       stage.facts.started = t;
     }
@@ -297,6 +304,9 @@ Observation FakeLauncher::Look(FakeWorld::Job& job) {
     s.run = stage.facts.run;
     s.node = job.node;
     s.folder = o.handle.folder + "/a0/" + s.run.value;
+    if (stage.facts.ended && !stage.facts.started && !lost) {
+      s.ended = s.stopped_on_request = true;
+    }
     if (stage.facts.started) {
       const Millis start = *stage.facts.started;
       const Millis end = stage.facts.ended.value_or(now);

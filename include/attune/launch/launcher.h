@@ -44,7 +44,9 @@ struct StageObservation {
   std::string node, folder;
   std::int64_t started_wall_ms = 0;
   std::vector<LogChunk> log;  // since the last Observe of this process; from byte 0 at first
-  bool ended = false;         // exit record seen, and the log is complete
+  // Exit record seen, and the log is complete. Without `started`: stopped before its turn. A stage
+  // that never ran because its launch was over stays neither started nor ended.
+  bool ended = false;
   std::optional<int> exit_code, signal;
   bool stopped_on_request = false;  // the wrapper found `stop`
   bool limit_hit = false;           // the wrapper's time limit ended it

@@ -204,7 +204,23 @@ TEST_P(LauncherContract, CancellingALaunchEndsItAndStartsNothingMore) {
   ASSERT_TRUE(w.ended());
   EXPECT_TRUE(w.stage(0).stopped_on_request);
   EXPECT_FALSE(w.stage(1).started);
+  EXPECT_FALSE(w.stage(1).ended);
   EXPECT_FALSE(w.last.end_hint.has_value());
+}
+
+TEST_P(LauncherContract, AStageStoppedBeforeItsTurnEndsWithoutStarting) {
+  const LaunchHandle h = Submit(
+      SpecOf({StageOf("r001", {"--fake-hang-at", "3"}), StageOf("r002", {"--exit-interval", "3"}),
+              StageOf("r003", {"--exit-interval", "3"})}));
+  WatchUntil(h, Printed("iteration        2/"));
+  ASSERT_TRUE(launcher().Cancel(h, RunId("r002")).has_value());
+  ASSERT_TRUE(launcher().Cancel(h, RunId("r001")).has_value());
+  const Watch w = WatchUntil(h);
+  ASSERT_TRUE(w.ended());
+  EXPECT_FALSE(w.stage(1).started);
+  EXPECT_TRUE(w.stage(1).ended);
+  EXPECT_TRUE(w.stage(1).stopped_on_request);
+  EXPECT_EQ(w.stage(2).exit_code, 0);
 }
 
 TEST_P(LauncherContract, AJobThatIgnoresTermIsKilledAndPaysForTheGrace) {
@@ -226,6 +242,7 @@ TEST_P(LauncherContract, TheLimitEndsALaunchThatNobodyWatches) {
   EXPECT_TRUE(w.stage(0).limit_hit);
   EXPECT_FALSE(w.stage(0).stopped_on_request);
   EXPECT_FALSE(w.stage(1).started);
+  EXPECT_FALSE(w.stage(1).ended);
   EXPECT_GE(w.last.charged, ChargeFor(2, spec.limit));
   EXPECT_LE(w.last.charged, ChargeFor(2, spec.limit + launcher().ReleaseMargin()));
 }
