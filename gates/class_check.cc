@@ -202,6 +202,9 @@ void CheckGrouping(const Recipe& recipe, const Change& change, const Rules& rule
     }
   }
   for (const Edit& e : change.edits) {
+    // A frozen argument belongs to no lever; that it is frozen is said elsewhere.
+    const FlagRow* row = IsEnvOp(e.op) ? nullptr : FindFlag(rules, e.name);
+    if (row != nullptr && !row->lever && !row->derived) continue;
     const auto covers = [&](std::string_view id) { return RowOf(rules, id, e.name) != nullptr; };
     if (covers(change.lever)) continue;
     if (std::any_of(change.enablers.begin(), change.enablers.end(), covers)) continue;

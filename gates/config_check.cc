@@ -77,7 +77,7 @@ GateVerdict CheckMegatron(const Recipe& recipe, const Effective& leader, const C
   if (!classes.refused.empty()) return Done(std::move(classes.refused));
   CheckValues(change, rules, out);
   if (Refuses(out)) return Done(std::move(out));
-  CheckNoOp(leader, candidate, change, rules, out);
+  if (classes.deferred.empty()) CheckNoOp(leader, candidate, change, rules, out);
   if (Refuses(out)) return Done(std::move(out));
   if (facts.known != nullptr && facts.known->contains(CanonicalHash(candidate))) {
     out.push_back(

@@ -104,8 +104,9 @@ void CheckDefects(const Recipe& recipe, const JobFacts& now, const JobFacts& was
       }
       continue;
     }
-    if (base == met) continue;  // the user's own working recipe: check reports it
-    if (met == Truth::kUnknown && !Touches(row.when, now, was)) continue;
+    // The user's own working recipe is no news (check reports it), unless what is not known about
+    // it is what the change moves.
+    if (met == Truth::kUnknown ? !Touches(row.when, now, was) : base == met) continue;
     const bool escalated =
         std::find(facts.escalated.begin(), facts.escalated.end(), row.id) != facts.escalated.end();
     const bool certain = met == Truth::kTrue || row.effect == DefectEffect::kSilent;

@@ -17,7 +17,7 @@ namespace attune::gates {
   X(first_layers) X(last_layers) X(edges) X(accounts) X(uneven) X(vpp_options) X(layout_error)     \
   X(first_mod_vp) X(last_mod_vp) X(middle_layers) X(middle_stages) X(middle_mod_stages)            \
   X(middle_rank_mod_vp) X(split_remainder) X(even_vp_remainder) X(group_size) X(m_mod_group)       \
-  X(hybrid) X(hybrid_pipes) X(hybrid_segments_mod_pp) X(dense_only_stage) X(stage_split)           \
+  X(hybrid) X(hybrid_pipes) X(hybrid_segments_mod_pp) X(dense_only_stage) X(stage_split) X(stage_layers)           \
   X(sequence_parallel) X(overlap_p2p) X(fsdp) X(dispatcher) X(flex_backend)                        \
   X(recompute) X(recompute_method) X(recompute_layers) X(recompute_modules)                        \
   X(grouped_gemm) X(permute_fusion) X(router_fusion) X(ce_fusion) X(grad_accum_fusion)             \
@@ -25,7 +25,7 @@ namespace attune::gates {
   X(ep_overlap) X(shared_expert_overlap) X(delay_wgrad) X(optimizer_offload)                       \
   X(activation_offload_layers) X(cuda_graph) X(cuda_graph_modules) X(precision) X(grads_fp32)      \
   X(per_token_loss) X(attention_backend) X(mla) X(tied_embeddings) X(linear_bias) X(dropout)       \
-  X(capacity) X(moe_pad) X(optimizer) X(optimizer_state) X(aux_loss) X(gloo)                       \
+  X(moe_pad) X(optimizer) X(optimizer_state) X(aux_loss) X(gloo)                       \
   X(load) X(ckpt_format) X(dataloader) X(order) X(loss_mask) X(rampup_open) X(variable_rows)       \
   X(network) X(gpu_generation) X(max_connections) X(expandable_segments) X(ep_span_nodes)          \
   X(te) X(torch) X(ofi_nccl)

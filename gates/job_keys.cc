@@ -83,6 +83,8 @@ bool Ordered(Op op, std::int64_t a, std::int64_t b) {
 
 bool Same(const KeyValue& a, const KeyValue& b) {
   if (a.kind != b.kind) return false;
+  // Two unknown values are the same one where what they are computed from is the same.
+  if (a.kind == KeyValue::Kind::kUnknown) return a.number == b.number;
   if (a.list != nullptr || b.list != nullptr) {
     return a.list != nullptr && b.list != nullptr && a.list->values == b.list->values;
   }
@@ -109,6 +111,10 @@ class JobFacts::Filler {
  private:
   void Int(JobKey key, std::int64_t n) {
     out_.values_[static_cast<std::size_t>(key)] = {KeyValue::Kind::kInt, n, {}, nullptr};
+  }
+  // `depends`: what is known of its inputs, so that a change of them shows (Touches).
+  void Unknown(JobKey key, std::int64_t depends) {
+    out_.values_[static_cast<std::size_t>(key)] = {KeyValue::Kind::kUnknown, depends, {}, nullptr};
   }
   void Word(JobKey key, Text text) {
     out_.values_[static_cast<std::size_t>(key)] = {KeyValue::Kind::kText, 0,
@@ -157,11 +163,12 @@ class JobFacts::Filler {
     Int(k_layers, s.layers);
     Int(k_experts, s.experts);
     Int(k_mtp_layers, s.mtp_layers);
-    if (s.vocab > 0) Int(k_vocab_mod_tp, Mod(s.vocab, l.tp));
+    const std::int64_t unit = IntOf("--make-vocab-size-divisible-by", 128) * l.tp;
+    s.vocab > 0 ? Int(k_vocab_mod_tp, Mod(s.vocab, l.tp)) : Unknown(k_vocab_mod_tp, l.tp);
+    b.padded_vocab > 0 ? Int(k_padded_vocab, b.padded_vocab) : Unknown(k_padded_vocab, unit);
     Int(k_gbs, b.gbs);
     Int(k_mbs, b.mbs);
     Int(k_microbatches, b.microbatches);
-    if (b.padded_vocab > 0) Int(k_padded_vocab, b.padded_vocab);
     Int(k_heads_mod_tp, Mod(s.heads, l.tp));
     Int(k_kv_mod_tp, Mod(s.kv_groups, l.tp));
     Int(k_tp_mod_kv, Mod(l.tp, s.kv_groups));
@@ -224,6 +231,10 @@ class JobFacts::Filler {
     const std::int64_t first_stage = l.first_layers ? first : layers / l.pp;
     On(k_dense_only_stage,
        l.vp == 1 && !laid_out && first_stage > 0 && job_.shape.dense_layers >= first_stage);
+    std::int64_t fullest = (counted + l.pp - 1) / l.pp;
+    if (edges) fullest = std::max({first, last, stages > 0 ? middle / stages : 0});
+    if (laid_out) fullest = layers;
+    Int(k_stage_layers, fullest);
     Word(k_stage_split, out_.Keep(std::to_string(first) + "/" + std::to_string(last) + "/" +
                                   (l.account_embedding ? "e" : "") + (l.account_loss ? "l" : "") +
                                   "/" + l.pipeline_layout));
@@ -275,7 +286,6 @@ class JobFacts::Filler {
     On(k_tied_embeddings, job_.shape.tied_embeddings);
     On(k_linear_bias, !Has("--disable-bias-linear"));
     On(k_dropout, Positive("--attention-dropout") || Positive("--hidden-dropout"));
-    On(k_capacity, w.capacity_factor.has_value());
     On(k_moe_pad, w.moe_pad_to_capacity);
     const Text optimizer = Value("--optimizer");
     Word(k_optimizer, optimizer.empty() ? Text("adam") : optimizer);

@@ -18,7 +18,8 @@
 
 namespace attune::gates {
 
-// A value may be unknown: then a condition on it is neither true nor false.
+// A value may be unknown: then a condition on it is neither true nor false. `number` then holds what
+// it would be computed from.
 struct KeyValue {
   enum class Kind { kUnknown, kInt, kText } kind = Kind::kUnknown;
   std::int64_t number = 0;

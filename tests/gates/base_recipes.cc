@@ -3,9 +3,11 @@
 namespace attune {
 namespace {
 
+// The published layout. Linear layers without bias and grouped expert GEMMs belong to the model and
+// to its public recipe.
 constexpr std::string_view kGlm45Args = R"(
 --num-layers 92 --hidden-size 5120 --num-attention-heads 96 --group-query-attention
---num-query-groups 8 --num-experts 160 --moe-router-topk 8
+--num-query-groups 8 --num-experts 160 --moe-router-topk 8 --moe-grouped-gemm --disable-bias-linear
 --tensor-model-parallel-size 2 --sequence-parallel --pipeline-model-parallel-size 8
 --expert-model-parallel-size 16 --expert-tensor-parallel-size 1 --context-parallel-size 1
 --micro-batch-size 1 --global-batch-size 1024 --seq-length 4096
@@ -69,13 +71,13 @@ Recipe Custom() {
   r.base.env = {{"OPENBLAS_NUM_THREADS", "1"}};
   const auto lever = [&](std::string id, std::string flag, std::string env,
                          std::vector<std::string> values, LeverClass cls) -> DeclaredLever& {
-    DeclaredLever& made = r.declared.emplace_back();
-    made.id = std::move(id);
-    made.flag = std::move(flag);
-    made.env = std::move(env);
-    made.values = std::move(values);
-    made.cls = cls;
-    return made;
+    DeclaredLever& d = r.declared.emplace_back();
+    d.id = std::move(id);
+    d.flag = std::move(flag);
+    d.env = std::move(env);
+    d.values = std::move(values);
+    d.cls = cls;
+    return d;
   };
   lever("micro_batch", "--micro-batch-size", "", {"1", "2", "4", "8"}, LeverClass::kBatching);
   lever("ranks", "--num-ranks", "", {"1", "2"}, LeverClass::kPlacement);
