@@ -132,7 +132,11 @@ std::map<std::string, Calibration::Reference> LossesAt(std::span<const Calibrati
       }
       reference.e_sd = SampleSd(e);
     }
-    references.emplace(name, reference);
+    // Numbers too large to average are no reference; without one, later checks refuse.
+    if (std::isfinite(reference.mean) && std::isfinite(reference.sd) &&
+        std::isfinite(reference.e_sd)) {
+      references.emplace(name, reference);
+    }
   }
   return references;
 }

@@ -135,12 +135,21 @@ GateVerdict CheckTrajectory(std::span<const Step> steps, const Calibration& cali
 
 GateVerdict CheckLosses(std::span<const Step> steps, const Calibration& calibration,
                         bool same_composition, LossLevel level, const Thresholds& limits) {
-  const int needed = level == LossLevel::kFinal ? static_cast<int>(calibration.losses.size())
-                                                : static_cast<int>(limits.level2_steps);
   std::vector<Finding> findings =
       CheckLossTerms(steps, calibration, same_composition, limits).findings;
-  const GateVerdict path = CheckTrajectory(steps, calibration, needed, limits);
+  const GateVerdict path =
+      CheckTrajectory(steps, calibration, static_cast<int>(limits.level2_steps), limits);
   findings.insert(findings.end(), path.findings.begin(), path.findings.end());
+  if (level == LossLevel::kFinal && steps.size() < calibration.losses.size()) {
+    findings.push_back(
+        {.severity = Severity::kNote,
+         .rule = "loss.fewer_steps",
+         .key = {},
+         .was = std::to_string(calibration.losses.size()),
+         .now = std::to_string(steps.size()),
+         .why = fmt::format("judged over {} of the {} steps that the calibration has", steps.size(),
+                            calibration.losses.size())});
+  }
   return VerdictOf(std::move(findings));
 }
 

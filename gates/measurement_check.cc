@@ -50,6 +50,11 @@ struct Judgement {
   }
 };
 
+// Printed numbers may be anything, so their difference wraps.
+std::uint64_t Rise(std::int64_t from, std::int64_t to) {
+  return static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from);
+}
+
 double BaselineStepMs(const MeasureInput& input, const StepTimes& times) {
   if (input.calibration != nullptr && input.calibration->step_ms > 0) {
     return input.calibration->step_ms;
@@ -71,14 +76,13 @@ bool CheckSequence(const MeasureInput& input, Judgement& judgement) {
     judgement.Invalid("window", "the run printed no step");
     return false;
   }
-  if (input.start_iteration && steps.front().iteration != *input.start_iteration + 1) {
-    judgement.Retry(
-        "wrong_start",
-        fmt::format("the first printed iteration is {}, the start point is {}: {} expected",
-                    steps.front().iteration, *input.start_iteration, *input.start_iteration + 1));
+  if (input.start_iteration && Rise(*input.start_iteration, steps.front().iteration) != 1) {
+    judgement.Retry("wrong_start",
+                    fmt::format("the first printed iteration is {}, the start point is {}",
+                                steps.front().iteration, *input.start_iteration));
   }
   for (std::size_t i = 1; i < steps.size(); ++i) {
-    if (steps[i].iteration != steps[i - 1].iteration + 1) {
+    if (Rise(steps[i - 1].iteration, steps[i].iteration) != 1) {
       judgement.Invalid("sequence", fmt::format("iteration {} is followed by {}",
                                                 steps[i - 1].iteration, steps[i].iteration));
       return false;
@@ -117,7 +121,8 @@ void CheckBatch(const MeasureInput& input, Judgement& judgement) {
     }
     if (i > 0 && step.consumed_samples && input.steps[i - 1].consumed_samples) {
       printed = true;
-      const std::int64_t rose = *step.consumed_samples - *input.steps[i - 1].consumed_samples;
+      const auto rose = static_cast<std::int64_t>(
+          Rise(*input.steps[i - 1].consumed_samples, *step.consumed_samples));
       if (rose != input.global_batch) {
         judgement.Invalid(
             "samples",
@@ -151,7 +156,7 @@ double TokensOf(const MeasureInput& input, const Window& window, Judgement& judg
       tokens += fixed;
       continue;
     }
-    if (!printed) {
+    if (!printed || !std::isfinite(*printed) || *printed <= 0) {
       judgement.Invalid("tokens", fmt::format("rows vary and iteration {} prints no token count",
                                               input.steps[i].iteration));
       return 0;
@@ -415,8 +420,9 @@ int WindowSteps(const MeasureSpec& spec, double step_ms, const Thresholds& limit
 }
 
 int StepsWanted(const MeasureSpec& spec, double step_ms, const Thresholds& limits) {
-  const int window = WindowSteps(spec, step_ms, limits);
-  const int warmup = std::max(1, spec.warmup_steps);
+  constexpr int kMany = 100'000'000;
+  const int window = std::min(WindowSteps(spec, step_ms, limits), kMany);
+  const int warmup = std::clamp(spec.warmup_steps, 1, kMany);
   const int slack = step_ms > limits.slow_step_ms ? 0 : warmup + window / 10;
   return warmup + window + slack;
 }
@@ -455,6 +461,10 @@ MeasuredRun Measure(const MeasureInput& input, const Thresholds& limits) {
   if (!std::isfinite(m.tokens_per_s_per_slot) ||
       (m.tokens_per_s_per_slot <= 0 && !judgement.recipe)) {
     judgement.Invalid("tokens", "the workload's batch or sequence length is not known");
+    return Concluded(std::move(judgement), std::nullopt);
+  }
+  if (m.same_steps_ratio && (!std::isfinite(*m.same_steps_ratio) || *m.same_steps_ratio <= 0)) {
+    judgement.Invalid("tokens", "the baseline's times of the same steps are not known");
     return Concluded(std::move(judgement), std::nullopt);
   }
   CheckStability(input, m, limits, judgement);

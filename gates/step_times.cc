@@ -106,7 +106,8 @@ Window WindowOf(std::span<const Step> steps, const StepTimes& times, std::size_t
 // however many steps have been seen.
 Window FindWindow(std::span<const Step> steps, const StepTimes& times, const MeasureSpec& spec,
                   const WindowLength& length, bool ended, const Thresholds& limits) {
-  std::size_t prefix = static_cast<std::size_t>(std::max(0, spec.warmup_steps) + length.steps);
+  const auto warmup = static_cast<std::size_t>(std::max(0, spec.warmup_steps));
+  std::size_t prefix = warmup + static_cast<std::size_t>(length.steps);
   double ms = 0;
   for (std::size_t i = static_cast<std::size_t>(std::max(0, spec.warmup_steps)); i < steps.size();
        ++i) {

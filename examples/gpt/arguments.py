@@ -122,7 +122,7 @@ def _add_performance(parser):
     group.add_argument("--moe-expert-impl", choices=["loop", "sorted"], default="loop")
     group.add_argument("--optimizer-impl", choices=["single", "foreach", "flat"], default="single")
     group.add_argument("--grad-sync", choices=["every-micro", "last-micro"], default="every-micro",
-                       help="average gradients over the ranks after each micro-batch or once a step")
+                       help="average gradients over ranks after each micro-batch or once a step")
     group.add_argument("--ddp-bucket-size", type=int, default=None,
                        help="parameters in one gradient bucket; PyTorch's 25 MiB if unset")
     group.add_argument("--recompute-granularity", choices=["full", "selective"], default=None,
@@ -163,7 +163,8 @@ def validate_args(args):
                 f"--{name.replace('_', '-')} must be positive, not {getattr(args, name)}")
     for name in ("exit_interval", "save_interval", "ddp_bucket_size", "recompute_num_layers"):
         value = getattr(args, name)
-        require(value is None or value > 0, f"--{name.replace('_', '-')} must be positive, not {value}")
+        require(value is None or value > 0,
+                f"--{name.replace('_', '-')} must be positive, not {value}")
     require(args.hidden_size % args.num_attention_heads == 0,
             f"hidden size ({args.hidden_size}) is not divisible by the number of attention heads "
             f"({args.num_attention_heads})")
@@ -198,4 +199,4 @@ def _validate_recompute(args, require):
                 f"layers ({args.num_layers})")
     else:
         require(args.recompute_method is None and args.recompute_num_layers is None,
-                "--recompute-method and --recompute-num-layers go with --recompute-granularity full")
+                "--recompute-method and --recompute-num-layers need --recompute-granularity full")

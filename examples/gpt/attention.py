@@ -55,7 +55,7 @@ def einsum(q, k, v):
 
 
 def chunked(q, k, v):
-    """Takes queries a few rows at a time, so keys that every row of a chunk must not see are skipped."""
+    """Takes queries a few rows at a time and skips the keys that none of those rows may see."""
     batch, length, heads, width = q.shape
     q, k, v = (x.transpose(1, 2).reshape(batch * heads, length, width) for x in (q, k, v))
     bias = _bias(length, q.dtype, q.device)
@@ -82,5 +82,5 @@ assert list(_IMPLEMENTATIONS) == ATTENTION_NAMES
 def attention_by_name(name):
     """Returns the implementation, or raises ValueError where this torch lacks its kernel."""
     if name == "sdpa" and not hasattr(F, "scaled_dot_product_attention"):
-        raise ValueError(f"--attention-impl sdpa needs torch 2.0, this is torch {torch.__version__}")
+        raise ValueError(f"--attention-impl sdpa needs torch 2.0, this is {torch.__version__}")
     return _IMPLEMENTATIONS[name]

@@ -7,7 +7,7 @@
 
 Without a name, every implementation that this torch has is tested. Ends with 0 when all agree, 1
 when one does not. Attention has one more name, bf16-scores: scores rounded to bfloat16, as a fast
-kernel might do it. train.py does not offer it; it is here to show that the test fails where it must.
+kernel might do it. train.py does not offer it; it shows that the test fails where it must.
 """
 
 import argparse
@@ -48,7 +48,8 @@ def bf16_scores(q, k, v):
 def attention_differences(name):
     core = bf16_scores if name == "bf16-scores" else attention_by_name(name)
     # Lengths around the chunk size and one that is no multiple of it; scores from flat to peaked.
-    for batch, length, heads, width in [(1, 1, 1, 8), (2, 31, 2, 16), (2, 64, 4, 32), (1, 150, 3, 24)]:
+    shapes = [(1, 1, 1, 8), (2, 31, 2, 16), (2, 64, 4, 32), (1, 150, 3, 24)]
+    for batch, length, heads, width in shapes:
         for scale in (0.3, 1.0, 4.0):
             generator = torch.Generator().manual_seed(length)
             inputs = [torch.randn(batch, length, heads, width, generator=generator)
@@ -89,7 +90,8 @@ def expert_differences(name):
             gradients = torch.autograd.grad((output * seed).sum() + balance, leaves)
             outcomes.append([output, balance, *gradients])
         for index, (expected, found) in enumerate(zip(*outcomes)):
-            yield f"{experts} experts top {topk} tensor {index}", relative_difference(found, expected)
+            yield (f"{experts} experts top {topk} tensor {index}",
+                   relative_difference(found, expected))
 
 
 def optimizer_differences(name):
@@ -125,15 +127,15 @@ KINDS = {
 }
 
 
-def main():
+def main(argv):
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     differences, all_names = KINDS[options.kind]
     failed = False
     for name in options.names or all_names:
-        # A difference that is not a number counts as infinite: NaN would slip through any comparison.
+        # NaN counts as infinite: it would slip through any comparison.
         worst, where = max((value if math.isfinite(value) else math.inf, what)
                            for what, value in differences(name))
         agrees = worst <= TOLERANCE
@@ -144,4 +146,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

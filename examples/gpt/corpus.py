@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Dataset
 
 
 def split_text(text, shares):
-    """Cuts `text` into train, validation and test parts, whose sizes stand in the ratio `shares`."""
+    """Cuts `text` into train, validation and test parts, in the ratio that `shares` gives."""
     numbers = [float(share) for share in shares.split(",")]
     if len(numbers) != 3 or min(numbers) < 0 or sum(numbers) <= 0:
         raise ValueError(f"--split wants three shares such as 969,30,1, not {shares!r}")
@@ -60,7 +60,7 @@ def sample_indices(consumed, micro_batch_size, rank, world_size):
 
 
 def micro_batches(text, args, consumed):
-    """Returns an endless iterator of (tokens, labels), each micro-batch x sequence, for this rank."""
+    """Returns an endless iterator over this rank's (tokens, labels), micro-batch x sequence."""
     samples = Samples(text, args.seq_length, args.seed)
     indices = sample_indices(consumed, args.micro_batch_size, args.rank, args.world_size)
     return iter(DataLoader(samples, batch_sampler=indices, num_workers=args.num_workers))

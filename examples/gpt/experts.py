@@ -6,11 +6,11 @@ import torch.nn.functional as F
 
 
 def load_balancing_loss(probabilities, chosen, groups):
-    """Returns the mean over `groups` equal groups of tokens of E x sum_e f_e P_e: 1 when every expert
-    gets the same share.
+    """Returns E x sum_e f_e P_e, averaged over `groups` equal groups of tokens.
 
-    f_e is the share of choices that went to expert e, P_e the mean probability of e; the gradient
-    flows through P_e alone, since a choice has none (Switch Transformer, equation 4, divided by k).
+    It is 1 when every expert gets the same share. f_e is the share of choices that went to expert
+    e, P_e the mean probability of e; the gradient flows through P_e alone, since a choice has none
+    (Switch Transformer, equation 4, divided by k).
     """
     tokens, experts = probabilities.shape
     counts = torch.zeros(groups, experts, dtype=probabilities.dtype, device=probabilities.device)
@@ -60,7 +60,7 @@ class Experts(nn.Module):
         return mixed
 
     def _mix_sorted(self, tokens, weights, chosen):
-        """Sorts all choices by expert once, so each expert reads and writes one contiguous piece."""
+        """Sorts all choices by expert once: each expert then reads and writes one piece."""
         choices = chosen.flatten()
         order = choices.argsort(stable=True)
         counts = torch.bincount(choices, minlength=self.up.size(0)).tolist()

@@ -1,4 +1,4 @@
-"""Lines in the form that Megatron-LM prints them, so that its log readers work on this trainer too."""
+"""Lines in the form that Megatron-LM prints them, so that its log readers work here too."""
 
 import datetime
 import math
@@ -7,8 +7,8 @@ import sys
 import torch
 
 
-# Not arguments but what the launcher made of them; "using world size" says them. Kept out so that two
-# blocks differ only where arguments do.
+# Not arguments but what the launcher made of them; "using world size" says them. Kept out so that
+# two blocks differ only where arguments do.
 _FROM_LAUNCHER = ("rank", "world_size", "data_parallel_size")
 
 
@@ -22,8 +22,8 @@ def say(text):
 def say_arguments(args):
     """Prints every argument, given or by default, one a line and sorted."""
     lines = ["------------------------ arguments ------------------------"]
-    lines += [f"  {name} {'.' * (48 - len(name))} {value}" for name, value in sorted(vars(args).items())
-              if name not in _FROM_LAUNCHER]
+    lines += [f"  {name} {'.' * (48 - len(name))} {value}"
+              for name, value in sorted(vars(args).items()) if name not in _FROM_LAUNCHER]
     lines.append("-------------------- end of arguments ---------------------")
     say("\n".join(lines))
 

@@ -59,7 +59,7 @@ class Block(nn.Module):
 
 
 def lm_loss(logits, labels):
-    """Mean over tokens of the next-byte loss. Every position counts: there is no padding to mask."""
+    """Mean over tokens of the next-byte loss. Every position counts, as there is no padding."""
     return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 

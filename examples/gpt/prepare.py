@@ -22,8 +22,7 @@ from corpus_files import read_text  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-# The project's own text. It is copied once, because the project changes and a checkpoint's text must
-# not.
+# The project's own text. It is copied once: the project changes, a checkpoint's text must not.
 SOURCES = ["README.md", "docs", "include", "src", "gates", "skill", "examples/gpt"]
 ITERATIONS = {"dense": 200, "moe": 200}
 # One fixed layout, so that the same text gives the same checkpoint.
@@ -71,7 +70,7 @@ def make_checkpoint(model, path, text):
         code = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
     if code != 0:
         shutil.rmtree(part, ignore_errors=True)
-        sys.exit(f"error: training the {model} checkpoint ended with code {code}\n  help: see {log}")
+        sys.exit(f"error: training the {model} checkpoint ended with {code}\n  help: see {log}")
     shutil.rmtree(path, ignore_errors=True)
     os.rename(part, path)
     print(f"{path}: done in {time.monotonic() - started:.0f} s", flush=True)

@@ -12,10 +12,10 @@ from ranks import start_ranks  # noqa: E402
 
 
 def limit_threads():
-    """One thread a rank unless asked otherwise, as torchrun has it; call it before torch is imported.
+    """One thread a rank unless asked otherwise, as torchrun has it.
 
-    BLAS and OpenMP read these once, while they are loaded. Left alone, every rank would start a
-    thread per core.
+    To be called before torch is imported: BLAS and OpenMP read these once, while they
+    are loaded. Left alone, every rank would start a thread per core.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -82,8 +82,8 @@ class Trainer:
         self.micro_batches_a_step = args.global_batch_size // (args.micro_batch_size
                                                                * args.world_size)
         if self.is_first:
-            total = sum(p.numel() for p in self.model.parameters())
-            say(f" > number of parameters on (tensor, pipeline) model parallel rank (0, 0): {total}")
+            say(" > number of parameters on (tensor, pipeline) model parallel rank (0, 0): "
+                f"{sum(p.numel() for p in self.model.parameters())}")
 
     def _announce(self):
         args = self.args

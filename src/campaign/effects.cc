@@ -7,7 +7,7 @@
 
 #include "attune/base/check.h"
 #include "attune/base/text.h"
-//DL
+#include "attune/logs/diagnose_log.h"
 #include "config_gate.h"
 #include "pace.h"
 
@@ -160,7 +160,16 @@ Result<std::vector<Fact>> Effects::DoCancel(const CampaignState& state, const Ca
 
 Result<std::vector<Fact>> Effects::DoCollect(const CampaignState& state, const RunId& id) {
   const RunRecord& run = state.runs.at(id);
-  return std::vector<Fact>{Diagnosed{id, (void(run), Diagnosis{})}};
+  LogEvidence evidence;
+  evidence.steps = run.steps;
+  if (run.memory.max_reserved > 0) evidence.memory = run.memory;
+  evidence.device_bytes = DeviceMemory(state.recipe).value_or(0);
+  evidence.warmup_steps = state.recipe.measure.warmup_steps;
+  if (run.end) {
+    evidence.failure_class = run.end->detail.failure_class;
+    evidence.failure_evidence = run.end->detail.evidence;
+  }
+  return std::vector<Fact>{Diagnosed{id, DiagnoseLog(evidence)}};
 }
 
 Result<std::vector<Fact>> Effects::DoShip(const CampaignState& state) {
@@ -228,8 +237,7 @@ Status Effects::ReadStage(const CampaignState& state, const RunRecord& run,
       .hang_judged = run.stop && run.stop->why == StopWhy::kHang,
       .steps_seen = static_cast<int>(steps_seen),
       .steps_wanted = std::min(run.plan.steps_wanted, PlanWindow(state).expected()),
-      .progressing = steps_seen > run.steps.size() ||
-                                      StillProgressing(run, parts_.clock.Now()),
+      .progressing = steps_seen > run.steps.size() || StillProgressing(run, parts_.clock.Now()),
       .log_name = seen.folder.empty() ? std::string("out") : seen.folder + "/out"};
   if (!seen.started && !seen.ended && !evidence.scheduler) {
     evidence.scheduler = RunEnd::kNeverStarted;

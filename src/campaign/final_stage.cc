@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "attune/gates/candidate_traits.h"
 #include "attune/gates/loss_check.h"
 #include "attune/gates/measurement_check.h"
 #include "attune/gates/ship_check.h"
@@ -46,34 +47,33 @@ const RunRecord* ValidRun(const CampaignState& s, const LaunchRecord& launch, st
   return nullptr;
 }
 
-// One evaluation and one save were shown, and the restart began with the next iteration.
+// The first run must end well; where the recipe saves, the restart must begin with the iteration
+// after the save.
 void ReadRehearsal(const CampaignState& s, const LaunchRecord& launch, FinalRecord& record) {
   record.rehearsals++;
-  const RunRecord& first = s.runs.at(launch.intent.runs[0].id);
-  const RunRecord& second = s.runs.at(launch.intent.runs[1].id);
-  const auto fine = [](const RunRecord& run) {
-    return run.end &&
-           (run.end->detail.end == RunEnd::kCompleted || run.end->detail.end == RunEnd::kStopped);
-  };
-  if (!fine(first) || !fine(second)) {
-    const RunRecord& bad = fine(first) ? second : first;
-    record.rehearsal = Rehearsal::kFailed;
-    record.rehearsal_detail = fmt::format(
-        "{} {}", bad.plan.label, bad.judged ? bad.judged->reason : std::string("did not end well"));
-    return;
-  }
-  const std::int64_t expected = second.plan.start_iteration + 1;
-  if (second.steps.empty() || second.steps.front().iteration != expected) {
-    record.rehearsal = Rehearsal::kFailed;
-    record.rehearsal_detail = fmt::format(
-        "the restart from the save began at iteration {}, expected {}",
-        second.steps.empty() ? std::string("none") : std::to_string(second.steps.front().iteration),
-        expected);
-    return;
+  record.rehearsal = Rehearsal::kFailed;
+  for (const RunPlan& plan : launch.intent.runs) {
+    const RunRecord& run = s.runs.at(plan.id);
+    if (!run.end ||
+        (run.end->detail.end != RunEnd::kCompleted && run.end->detail.end != RunEnd::kStopped)) {
+      record.rehearsal_detail =
+          fmt::format("{} {}: {}", plan.id.value, plan.label,
+                      run.judged ? run.judged->reason : std::string("did not end well"));
+      return;
+    }
+    if (run.steps.empty() || run.steps.front().iteration != plan.start_iteration + 1) {
+      record.rehearsal_detail = fmt::format(
+          "{} {} began at iteration {}, expected {}", plan.id.value, plan.label,
+          run.steps.empty() ? std::string("none") : std::to_string(run.steps.front().iteration),
+          plan.start_iteration + 1);
+      return;
+    }
   }
   record.rehearsal = Rehearsal::kPassed;
-  record.rehearsal_detail =
-      fmt::format("saved after {}, restarted at {}", second.plan.start_iteration, expected);
+  record.rehearsal_detail = launch.intent.runs.size() > 1
+                                ? fmt::format("evaluated, saved after {}, restarted there",
+                                              launch.intent.runs.back().start_iteration)
+                                : std::string("evaluated");
 }
 
 FinalRecord Read(const CampaignState& s) {
@@ -103,7 +103,7 @@ FinalRecord Read(const CampaignState& s) {
     if (winner->memory.max_reserved > 0) block.winner_memory = winner->memory;
     record.blocks.push_back(std::move(block));
   }
-  if (!NeedsRehearsal(s.recipe)) {
+  if (!NeedsRehearsal(s)) {
     record.rehearsal = Rehearsal::kVoid;
     record.rehearsal_detail = "the recipe neither saves nor evaluates";
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "attune/gates/calibration.h"
+#include "attune/gates/candidate_traits.h"
 #include "attune/gates/comparison.h"
 #include "attune/gates/loss_check.h"
 #include "attune/gates/measurement_check.h"

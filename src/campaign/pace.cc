@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attune/gates/candidate_traits.h"
+#include "attune/gates/ship_check.h"
+#include "plan.h"
+
 namespace attune {
 namespace {
 
@@ -17,6 +21,7 @@ constexpr Millis kDefaultRunLimit = std::chrono::hours(2);
 constexpr Millis kSmallestLimit = seconds(60);  // start-up of a small job varies by whole seconds
 constexpr double kStartupFactor = 1.5, kStepFactor = 2.0, kFinalFactor = 1.2;
 constexpr int kAutoLaunches = 30;
+constexpr int kRehearsalSteps = 20;  // one evaluation, one save, and their neighbours
 constexpr std::int64_t kAutoRound = std::int64_t{10} * 3'600'000;
 
 Millis Scaled(double ms) { return Millis{static_cast<std::int64_t>(std::ceil(ms))}; }
@@ -101,9 +106,12 @@ GpuMillis HoldFor(const CampaignState& s, Millis limit) {
   return ChargeFor(s.recipe.workload.gpus, limit + margin);
 }
 
-bool NeedsRehearsal(const Recipe& recipe) {
-  const Arguments& args = recipe.base.args;
-  return args.Has("--save") || (args.Has("--eval-interval") && args.Value("--eval-iters") != "0");
+int RehearsalStepsWanted(const CampaignState& s) {
+  const std::optional<Pace> pace = PaceOf(s);
+  if (!pace || !s.budget) return kRehearsalSteps;
+  const GpuMillis step = ChargeFor(s.recipe.workload.gpus, Scaled(pace->step_ms));
+  return RehearsalSteps(kRehearsalSteps, GraphsOrOverlaps(s.recipe, s.leader.user), step, *s.budget,
+                        Thresholds{});
 }
 
 int FinalBlocksWanted(const CampaignState& s) {
@@ -114,7 +122,7 @@ int FinalBlocksWanted(const CampaignState& s) {
 GpuMillis Reserve(const CampaignState& s) {
   if (!PaceOf(s)) return {};
   GpuMillis reserve{HoldFor(s, FinalLimit(s)).value * FinalBlocksWanted(s)};
-  if (NeedsRehearsal(s.recipe)) reserve += HoldFor(s, LaunchLimit(s, 2));
+  if (NeedsRehearsal(s)) reserve += HoldFor(s, LaunchLimit(s, 2));
   return reserve;
 }
 

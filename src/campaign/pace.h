@@ -34,8 +34,8 @@ GpuMillis HoldFor(const CampaignState& s, Millis limit);
 // Holds of the whole final stage, its rehearsal included.
 GpuMillis Reserve(const CampaignState& s);
 int FinalBlocksWanted(const CampaignState& s);
-// A save or an evaluation in the user's recipe: there is something to rehearse.
-bool NeedsRehearsal(const Recipe& recipe);
+// Steps of the rehearsal's first run: few, and many where graphs or overlaps fail late.
+int RehearsalStepsWanted(const CampaignState& s);
 
 // charged + holds + new hold <= budget - reserve. Calibration and final launches keep no reserve.
 bool Affordable(const CampaignState& s, GpuMillis hold, bool keep_reserve);

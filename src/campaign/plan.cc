@@ -6,6 +6,8 @@
 #include <set>
 
 #include "attune/base/text.h"
+#include "attune/gates/instrument.h"
+#include "attune/gates/rules.h"
 #include "config_gate.h"
 #include "pace.h"
 
@@ -29,6 +31,16 @@ LaunchIntended Draft(const CampaignState& s, Purpose purpose, Millis limit) {
           .runs = {},
           .exclude = ExcludedNodes(s),
           .attempt = 0};
+}
+
+// Where redirected writes of a run go: below the launch's folder, whatever attempt writes there.
+std::string Scratch(const CampaignState& s, const LaunchIntended& launch, const RunId& run) {
+  const std::string root = s.opened ? s.opened->run_root : std::string();
+  return root + "/" + launch.token.value + "/scratch/" + run.value;
+}
+
+std::vector<std::string> ArgvOf(const Recipe& recipe, const Effective& executed) {
+  return InstrumentCommand(RenderCommand(recipe, executed.args));
 }
 
 RunPlan PlanRun(const CampaignState& s, int number, const RunDraft& draft) {
@@ -56,32 +68,42 @@ LaunchIntended PlanMeasured(const CampaignState& s, Purpose purpose,
   for (const RunDraft& draft : runs) {
     RunPlan plan = PlanRun(s, number++, draft);
     plan.steps_wanted = PlanWindow(s).bound;
-    plan.executed = MeasuredForm(s, draft.user, plan.steps_wanted);
-    plan.argv = RenderCommand(s.recipe, plan.executed.args);
+    plan.executed = MeasuredForm(s, draft.user, plan.steps_wanted, Scratch(s, launch, plan.id));
+    plan.argv = ArgvOf(s.recipe, plan.executed);
     launch.runs.push_back(std::move(plan));
   }
   return launch;
 }
 
 LaunchIntended PlanRehearsal(const CampaignState& s) {
-  LaunchIntended launch = Draft(s, Purpose::kRehearsal, LaunchLimit(s, 2));
-  const RehearsalForms forms = RehearsalOf(s, s.leader.user);
   RunPlan first = PlanRun(s, s.next_run, LeaderDraft(s));
+  LaunchIntended launch = Draft(s, Purpose::kRehearsal, LaunchLimit(s, 2));
+  const RehearsalForms forms = RehearsalForm(s.recipe, s.leader.user,
+                                             {.start_iteration = first.start_iteration,
+                                              .steps = RehearsalStepsWanted(s),
+                                              .run_dir = Scratch(s, launch, first.id)},
+                                             BuiltInRules());
   first.label = "rehearsal";
   first.form = Form::kUser;
   first.executed = forms.first;
   first.steps_wanted = forms.first_steps;
-  RunPlan second = first;
-  second.id = RunId{fmt::format("r{:03}", s.next_run + 1)};
-  second.label = "restart";
-  second.executed = forms.second;
-  second.start_iteration = forms.restart_iteration;
-  second.steps_wanted = 1;
-  for (RunPlan* plan : {&first, &second}) {
-    plan->argv = RenderCommand(s.recipe, plan->executed.args);
-    launch.runs.push_back(std::move(*plan));
+  first.argv = RenderCommand(s.recipe, first.executed.args);
+  launch.runs.push_back(first);
+  if (forms.second) {
+    RunPlan second = first;
+    second.id = RunId{fmt::format("r{:03}", s.next_run + 1)};
+    second.label = "restart";
+    second.executed = *forms.second;
+    second.start_iteration = forms.last_iteration;
+    second.steps_wanted = forms.second_steps;
+    second.argv = RenderCommand(s.recipe, second.executed.args);
+    launch.runs.push_back(std::move(second));
   }
   return launch;
+}
+
+bool NeedsRehearsal(const CampaignState& s) {
+  return !RehearsalForm(s.recipe, s.recipe.base, {}, BuiltInRules()).IsVoid();
 }
 
 LaunchIntended PlanComponentTest(const CampaignState& s, const ComponentTest& test) {

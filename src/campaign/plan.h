@@ -21,6 +21,8 @@ LaunchIntended PlanMeasured(const CampaignState& s, Purpose purpose,
                             const std::vector<RunDraft>& runs, int attempt = 0);
 // Rehearsal of the leader in the user's form: one run that evaluates and saves, and its restart.
 LaunchIntended PlanRehearsal(const CampaignState& s);
+// A save or an evaluation in the user's recipe: there is something to rehearse.
+bool NeedsRehearsal(const CampaignState& s);
 LaunchIntended PlanComponentTest(const CampaignState& s, const ComponentTest& test);
 
 RunDraft BaselineDraft(const CampaignState& s);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "attune/gates/candidate_traits.h"
 #include "attune/gates/comparison.h"
 #include "attune/gates/readback_check.h"
+#include "attune/gates/rules.h"
 #include "attune/gates/step0_check.h"
 #include "attune/gates/thresholds.h"
 #include "config_gate.h"
@@ -95,7 +97,8 @@ Correctness CheckBlock(const CampaignState& s, const RunRecord& run) {
   ReadbackInput input;
   if (baseline != nullptr) {
     input.baseline = &baseline->block;
-    input.intended = IntendedKeys(baseline->plan.executed, run.plan.executed, {});
+    input.intended = IntendedKeys(baseline->plan.executed, run.plan.executed,
+                                  BlockDestinationsOf(BuiltInRules()));
     input.derived = DerivedKeys(s.recipe, run.plan.executed);
   }
   input.candidate = &run.block;

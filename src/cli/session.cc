@@ -67,7 +67,7 @@ Result<std::unique_ptr<Launcher>> MakeLauncher(const CampaignState& state, Clock
         fmt::format("launcher.kind '{}' is not known to this version", state.recipe.launcher.kind),
         "this version has: local");
   }
-  LocalOptions options;
+  LocalLauncherOptions options;
   options.run_root = state.opened->run_root;
   options.clock = &clock;
   return MakeLocalLauncher(options);

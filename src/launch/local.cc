@@ -23,8 +23,11 @@ constexpr std::int64_t kMaxFetch = 64 << 20;
 
 class LocalLauncher final : public Launcher {
  public:
-  explicit LocalLauncher(LocalLauncherOptions options) : o_(std::move(options)) {
-    ATTUNE_CHECK(o_.clock != nullptr && o_.runner != nullptr, "a local launcher needs both");
+  explicit LocalLauncher(LocalOptions options) : o_(std::move(options)) {
+    ATTUNE_CHECK(o_.clock != nullptr, "a local launcher needs a clock");
+    if (o_.runner == nullptr) {
+      o_.runner = &own_runner_;
+    }
   }
 
   Result<Submitted> Submit(const LaunchSpec& spec) override;
@@ -58,7 +61,8 @@ class LocalLauncher final : public Launcher {
   int EndCarriers(const Token& token) const;
   void Conclude(const Watched& w, Observation& o) const;
 
-  LocalLauncherOptions o_;
+  LocalOptions o_;
+  os::PosixProcessRunner own_runner_;
   std::map<Token, Watched> watched_;
 };
 
@@ -287,7 +291,9 @@ bool LocalLauncher::Look(const LaunchHandle& handle, Observation& o) {
 Result<std::vector<Observation>> LocalLauncher::Observe(std::span<const LaunchHandle> handles,
                                                         Instant until, int /*steps*/) {
   // The wait is counted on the monotonic clock: a wall clock set back must not lengthen it.
-  const Millis wait = until == Instant::Never() ? Millis::max() / 2 : until - o_.clock->Now();
+  // One more millisecond than asked: both clocks are cut to whole ones, and `until` must be over.
+  const Millis wait =
+      until == Instant::Never() ? Millis::max() / 2 : until - o_.clock->Now() + Millis{1};
   const Millis begun = o_.clock->Monotonic();
   for (;;) {
     std::vector<Observation> out(handles.size());
@@ -354,7 +360,7 @@ Result<std::string> LocalLauncher::Fetch(const LaunchHandle& handle, const std::
 
 }  // namespace
 
-std::unique_ptr<Launcher> MakeLocalLauncher(LocalLauncherOptions options) {
+std::unique_ptr<Launcher> MakeLocalLauncher(LocalOptions options) {
   return std::make_unique<LocalLauncher>(std::move(options));
 }
 

@@ -217,10 +217,10 @@ void StageRun::NoteRankEnd(Rank& rank, int status) {
     rank.code = WEXITSTATUS(status);
   }
   const bool failed = rank.signal || rank.code != 0;
-  const bool first = std::none_of(ranks_.begin(), ranks_.end(), [&](const Rank& r) {
+  const bool another_failed = std::any_of(ranks_.begin(), ranks_.end(), [&](const Rank& r) {
     return &r != &rank && r.reaped && (r.signal || r.code.value_or(0) != 0);
   });
-  if (rank.number == 0 || (failed && first)) {
+  if (!another_failed && (failed || rank.number == 0)) {
     exit_.rank = rank.number;
     exit_.code = rank.code;
     exit_.signal = rank.signal;

@@ -5,7 +5,7 @@
 namespace attune {
 namespace {
 
-using enum ValueKind;
+using enum KeyKind;
 using Word = std::string_view;
 
 constexpr Word kFrameworks[] = {"megatron-lm", "custom"};

@@ -7,7 +7,7 @@
 
 namespace attune {
 
-enum class ValueKind {
+enum class KeyKind {
   kText,      // any scalar, as written
   kInt,       // whole number
   kNumber,    // decimal
@@ -26,7 +26,7 @@ enum class ValueKind {
 
 struct Key {
   std::string_view name;
-  ValueKind kind;
+  KeyKind kind;
   std::string_view doc;
   std::span<const Key> keys = {};                // kSection, kSections
   std::span<const std::string_view> words = {};  // closed list of values

@@ -149,7 +149,7 @@ class Loader {
                       near.empty() ? "" : fmt::format("did you mean '{}'?", near));
       }
       path += path.empty() ? entry.key : "." + entry.key;
-      keys = key->kind == ValueKind::kSection ? key->keys : std::span<const Key>();
+      keys = key->kind == KeyKind::kSection ? key->keys : std::span<const Key>();
       node = &entry.value;
     }
     return {};

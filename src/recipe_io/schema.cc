@@ -30,33 +30,33 @@ Json Words(const Key& key) {
 
 Json TypeOf(const Key& key) {
   switch (key.kind) {
-    case ValueKind::kText:
+    case KeyKind::kText:
       return key.words.empty() ? Scalar() : Words(key);
-    case ValueKind::kInt:
+    case KeyKind::kInt:
       return {{"type", "integer"}};
-    case ValueKind::kNumber:
+    case KeyKind::kNumber:
       return {{"type", "number"}};
-    case ValueKind::kBool:
+    case KeyKind::kBool:
       return {{"type", "boolean"}};
-    case ValueKind::kDuration:
+    case KeyKind::kDuration:
       return Duration();
-    case ValueKind::kTexts:
+    case KeyKind::kTexts:
       return ListOf(key.words.empty() ? Scalar() : Words(key));
-    case ValueKind::kInts:
+    case KeyKind::kInts:
       return ListOf({{"type", "integer"}});
-    case ValueKind::kTextMap:
+    case KeyKind::kTextMap:
       return MapOf(Scalar());
-    case ValueKind::kSection:
+    case KeyKind::kSection:
       return Object(key.keys);
-    case ValueKind::kSections:
+    case KeyKind::kSections:
       return ListOf(Object(key.keys));
-    case ValueKind::kArgs:
+    case KeyKind::kArgs:
       return OneOf({ListOf(Scalar()), MapOf(OneOf({Scalar(), ListOf(Scalar())}))});
-    case ValueKind::kBudget:
+    case KeyKind::kBudget:
       return OneOf({{{"type", "number"}}, {{"const", "auto"}}});
-    case ValueKind::kExtends:
+    case KeyKind::kExtends:
       return OneOf({{{"type", "string"}}, ListOf({{"type", "string"}})});
-    case ValueKind::kShape:
+    case KeyKind::kShape:
       return OneOf({{{"type", "string"}}, MapOf(Scalar())});
   }
   return Json::object();

@@ -14,7 +14,7 @@
 namespace attune {
 namespace {
 
-using enum ValueKind;
+using enum KeyKind;
 
 constexpr std::string_view kColors[] = {"auto", "always", "never"};
 constexpr std::string_view kProgress[] = {"auto", "bar", "plain", "none"};

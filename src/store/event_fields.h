@@ -168,7 +168,8 @@ void Fields(V& v, T& x) {
 template <class V, Is<Measurement> T>
 void Fields(V& v, T& x) {
   auto& [first, last, steps, short_window, seconds, score, median, p95, mad, cv, half_drift, drift,
-         lag1, mfu, clock_ratio, memory, step0_loss, cut_steps] = x;
+         lag1, mean_over_median, same_steps_ratio, mfu, clock_ratio, memory, step0_loss,
+         cut_steps] = x;
   v("first_iteration", first);
   v("last_iteration", last);
   v("steps", steps);
@@ -182,6 +183,8 @@ void Fields(V& v, T& x) {
   v("half_drift", half_drift, kLoose);
   v("drift", drift, kLoose);
   v("lag1", lag1, kLoose);
+  v("mean_over_median", mean_over_median, kLoose);
+  v("same_steps_ratio", same_steps_ratio, kLoose);
   v("mfu", mfu, kLoose);
   v("clock_ratio", clock_ratio, kLoose);
   v("memory", memory);
@@ -190,15 +193,26 @@ void Fields(V& v, T& x) {
 }
 template <class V, Is<Calibration::Reference> T>
 void Fields(V& v, T& x) {
-  auto& [mean, sd, n] = x;
+  auto& [mean, sd, n, e_sd] = x;
   v("mean", mean, kLoose);
   v("sd", sd, kLoose);
   v("n", n);
+  v("e_sd", e_sd, kLoose);
+}
+template <class V, Is<Calibration::StepReference> T>
+void Fields(V& v, T& x) {
+  auto& [step_ms, tokens, learning_rate, global_batch, consumed_samples] = x;
+  v("step_ms", step_ms, kLoose);
+  v("tokens", tokens, kLoose);
+  v("learning_rate", learning_rate, kLoose);
+  v("global_batch", global_batch);
+  v("consumed_samples", consumed_samples);
 }
 template <class V, Is<Calibration> T>
 void Fields(V& v, T& x) {
   auto& [runs, mean, sigma, band, quick, how, distinct_nodes, startup, step_ms, step_sd, step_lag1,
-         window_steps, launch_cost, short_window_bias, losses, block, memory] = x;
+         window_steps, launch_cost, short_window_bias, losses, block, varying_keys, memory,
+         own_mean_over_median, own_cv, own_half_drift, own_drift, steps] = x;
   v("runs", runs);
   v("mean", mean);
   v("sigma", sigma);
@@ -215,7 +229,13 @@ void Fields(V& v, T& x) {
   v("short_window_bias", short_window_bias);
   v("losses", losses, kLoose);
   v("argument_block", block, kText);
+  v("varying_keys", varying_keys, kText);
   v("memory", memory);
+  v("own_mean_over_median", own_mean_over_median, kLoose);
+  v("own_cv", own_cv, kLoose);
+  v("own_half_drift", own_half_drift, kLoose);
+  v("own_drift", own_drift, kLoose);
+  v("steps", steps);
 }
 template <class V, Is<Bottleneck> T>
 void Fields(V& v, T& x) {

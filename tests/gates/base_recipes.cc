@@ -69,15 +69,13 @@ Recipe Custom() {
   r.base.env = {{"OPENBLAS_NUM_THREADS", "1"}};
   const auto lever = [&](std::string id, std::string flag, std::string env,
                          std::vector<std::string> values, LeverClass cls) -> DeclaredLever& {
-    r.declared.push_back({.id = std::move(id),
-                          .flag = std::move(flag),
-                          .env = std::move(env),
-                          .values = std::move(values),
-                          .cls = cls,
-                          .excludes = {},
-                          .needs = {},
-                          .why = {}});
-    return r.declared.back();
+    DeclaredLever& made = r.declared.emplace_back();
+    made.id = std::move(id);
+    made.flag = std::move(flag);
+    made.env = std::move(env);
+    made.values = std::move(values);
+    made.cls = cls;
+    return made;
   };
   lever("micro_batch", "--micro-batch-size", "", {"1", "2", "4", "8"}, LeverClass::kBatching);
   lever("ranks", "--num-ranks", "", {"1", "2"}, LeverClass::kPlacement);

@@ -25,7 +25,9 @@ GateVerdict CheckTrajectory(std::span<const Step> steps, const Calibration& cali
                             int steps_needed, const Thresholds& limits);
 
 // Level 2, for a candidate that would lead: C4 and C6 over at least 8 steps.
-// Level 3, for final runs: over every step the calibration has.
+// Level 3, for final runs: over every step the calibration has. A final run that ended sooner is
+// judged over the steps it has, with the note loss.fewer_steps: what is absent has not passed, but
+// it is no fault of the recipe either. Callers let final runs go on to losses.size() steps.
 enum class LossLevel { kLeading, kFinal };
 GateVerdict CheckLosses(std::span<const Step> steps, const Calibration& calibration,
                         bool same_composition, LossLevel level, const Thresholds& limits);

@@ -21,11 +21,11 @@
 
 namespace attune {
 
-struct LocalLauncherOptions {
+struct LocalOptions {
   std::string run_root;                 // absolute; made when absent
   std::string wrapper;                  // path of attune-wrapper; empty: FindWrapper()
   Clock* clock = nullptr;               // must outlive the launcher
-  os::ProcessRunner* runner = nullptr;  // likewise
+  os::ProcessRunner* runner = nullptr;  // likewise; null: a PosixProcessRunner of its own
   Millis poll{50};                      // between two looks while waiting
   Millis submit_timeout{20'000};
   // From the limit to the last moment the slots are held: the wrapper's grace, what it waits after
@@ -40,7 +40,7 @@ struct LocalLauncherOptions {
   std::int64_t log_cap = std::int64_t{1} << 30;
 };
 
-std::unique_ptr<Launcher> MakeLocalLauncher(LocalLauncherOptions options);
+std::unique_ptr<Launcher> MakeLocalLauncher(LocalOptions options);
 
 // ATTUNE_WRAPPER, else attune-wrapper beside this program, else in ../libexec/attune or ../bin.
 Result<std::string> FindWrapper();

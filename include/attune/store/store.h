@@ -33,13 +33,13 @@ struct WriterIdentity {
 
 struct StoreOptions {
   bool read_only = false;  // kNotFound when there is no database; nothing is created or upgraded
-  StoreHooks hooks;
+  StoreHooks hooks{};
   // Overrides statfs().f_type of the state folder (tests).
-  std::optional<long> fs_magic;
-  std::string vfs;               // SQLite VFS name (tests: one that fails the Nth write)
-  std::optional<int> max_pages;  // the database may not grow past this (tests)
-  std::optional<WriterIdentity> identity;  // unset: this host and process (tests: another one)
-  Millis busy_timeout{5'000};    // wait for another process's short transaction
+  std::optional<long> fs_magic{};
+  std::string vfs{};               // SQLite VFS name (tests: one that fails the Nth write)
+  std::optional<int> max_pages{};  // the database may not grow past this (tests)
+  std::optional<WriterIdentity> identity{};  // unset: this host and process (tests: another one)
+  Millis busy_timeout{5'000};                // wait for another process's short transaction
 };
 
 // How the file is driven; chosen by file system, each value read back from SQLite.

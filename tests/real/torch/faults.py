@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """train.py of examples/gpt with one thing wrong, as a bad change to a trainer would make it.
 
-    ATTUNE_GPT_FAULT=NAME faults.py ARGUMENTS OF train.py
+    GPT_FAULT=NAME faults.py ARGUMENTS OF train.py
 
 Each fault is a real run that learns something else, or from something else, than the job it looks
 like. Gates must reject every one; `none` is the trainer as it is.
@@ -96,8 +96,8 @@ FAULTS = {function.__name__: function for function in (
 
 
 if __name__ == "__main__":
-    name = os.environ.get("ATTUNE_GPT_FAULT", "none")
+    name = os.environ.get("GPT_FAULT", "none")
     if name not in FAULTS:
-        sys.exit(f"error: ATTUNE_GPT_FAULT is {name!r}\n  help: one of {', '.join(FAULTS)}")
+        sys.exit(f"error: GPT_FAULT is {name!r}\n  help: one of {', '.join(FAULTS)}")
     FAULTS[name]()
     sys.exit(train.main(sys.argv[1:]))

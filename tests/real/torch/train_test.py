@@ -1,9 +1,12 @@
 #!/usr/bin/python3
 """Holds examples/gpt/train.py to what recipes, log readers and gates rely on.
 
-Every test starts the real program. Sizes are tiny: what is tested is not speed.
+Sizes are tiny: what is tested is not speed. Importing torch takes longer than most of these runs,
+so runs of one rank are forks of this process, which has imported it; each still is a whole run of
+train.py's main with its own arguments, output and exit code. Runs of two ranks start the program.
 """
 
+import importlib.util
 import json
 import os
 import re
@@ -13,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import unittest
 
 sys.dont_write_bytecode = True
@@ -20,6 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 GPT = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(HERE))), "examples", "gpt")
 PYTHON = "/usr/bin/python3"  # Debian's, which has python3-torch; PATH may find another first.
 SKIPPED = 77                 # SKIP_RETURN_CODE in CMakeLists.txt
+RUN_LIMIT_S = 300            # Far above what a run takes on a busy machine.
 
 START = 120  # Iteration of the checkpoints that the tests go on from.
 COMMON = ["--num-layers", "2", "--hidden-size", "48", "--num-attention-heads", "4",
@@ -59,7 +64,9 @@ class Outcome:
 
 
 def environment(**more):
-    return dict({k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}, **more)
+    # Without PYTHONDONTWRITEBYTECODE, which would hide that a run writes __pycache__.
+    dropped = ("RANK", "WORLD_SIZE", "PYTHONDONTWRITEBYTECODE")
+    return dict({k: v for k, v in os.environ.items() if k not in dropped}, **more)
 
 
 class TrainTest(unittest.TestCase):
@@ -90,17 +97,53 @@ class TrainTest(unittest.TestCase):
         return [PYTHON, program, "--data-path", cls.text, *COMMON, *arguments]
 
     @classmethod
-    def launch(cls, *arguments, code=0, fault=None):
-        program, more = os.path.join(GPT, "train.py"), {}
-        if fault is not None:
-            program, more = os.path.join(HERE, "faults.py"), {"ATTUNE_GPT_FAULT": fault}
-        done = subprocess.run(cls.command(*arguments, program=program), capture_output=True,
-                              text=True, timeout=120, check=False, cwd=cls.folder,
-                              env=environment(**more))
-        if done.returncode != code:
-            raise AssertionError(f"exit code {done.returncode}, expected {code}: {arguments}\n"
-                                 f"{done.stdout[-1000:]}\n{done.stderr[-3000:]}")
-        return Outcome(done.returncode, done.stdout, done.stderr)
+    def launch(cls, *arguments, code=0, fault=None, forked=True):
+        if forked and "--num-ranks" not in arguments:
+            def run():
+                faults.FAULTS[fault or "none"]()
+                return train.main(cls.command(*arguments)[2:])
+            found, out, err = cls.fork_run(run)
+        else:
+            program, more = os.path.join(GPT, "train.py"), {}
+            if fault is not None:
+                program, more = os.path.join(HERE, "faults.py"), {"GPT_FAULT": fault}
+            done = subprocess.run(cls.command(*arguments, program=program), capture_output=True,
+                                  text=True, timeout=RUN_LIMIT_S, check=False, cwd=cls.folder,
+                                  env=environment(**more))
+            found, out, err = done.returncode, done.stdout, done.stderr
+        if found != code:
+            raise AssertionError(f"exit code {found}, expected {code}: {arguments}\n"
+                                 f"{out[-1000:]}\n{err[-3000:]}")
+        return Outcome(found, out, err)
+
+    @classmethod
+    def fork_run(cls, run):
+        """Returns exit code, stdout and stderr of `run`, called in a fork of this process."""
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            pid = os.fork()
+            if pid == 0:
+                code = 1
+                try:
+                    signal.alarm(RUN_LIMIT_S)
+                    os.dup2(out.fileno(), 1)
+                    os.dup2(err.fileno(), 2)
+                    sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+                    os.chdir(cls.folder)
+                    code = run()
+                except SystemExit as leaving:  # argparse
+                    code = leaving.code
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    sys.stdout.flush()
+                    sys.stderr.flush()
+                    os._exit(code)
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            texts = []
+            for file in (out, err):
+                file.seek(0)
+                texts.append(file.read().decode())
+            return code, *texts
 
     @classmethod
     def resume(cls, *arguments, steps=3, model="dense", **more):
@@ -183,7 +226,7 @@ class TrainTest(unittest.TestCase):
 
     def test_a_run_without_save_writes_nothing(self):
         before = sorted(os.walk(GPT)) + sorted(os.walk(self.folder))
-        self.resume("--micro-batch-size", "8", steps=1)
+        self.resume("--micro-batch-size", "8", steps=1, forked=False)
         self.assertEqual(sorted(os.walk(GPT)) + sorted(os.walk(self.folder)), before)
 
     # ---- what must not change what is learned
@@ -244,6 +287,14 @@ class TrainTest(unittest.TestCase):
         shared = self.resume(*two, fault="ranks_share_data", steps=1)
         self.assertNotEqual(shared.losses()[0], healthy.losses()[0])
 
+    def test_component_tests_tell_a_swap_from_a_change(self):
+        for arguments, expected in ((["attention"], 0), (["experts"], 0), (["optimizer"], 0),
+                                    (["attention", "bf16-scores"], 1)):
+            code, out, err = self.fork_run(lambda: component_test.main(arguments))
+            self.assertEqual(code, expected, out + err)
+            self.assertEqual(err, "")
+            self.assertEqual("DIFFERS" in out, expected == 1, out)
+
     # ---- how it fails
 
     def test_refuses_arguments_that_cannot_run(self):
@@ -302,9 +353,13 @@ def _alive(pid):
 
 
 if __name__ == "__main__":
-    if not os.path.exists(PYTHON) or subprocess.run(
-            [PYTHON, "-c", "import importlib.util, sys; "
-             "sys.exit(importlib.util.find_spec('torch') is None)"], check=False).returncode != 0:
+    if importlib.util.find_spec("torch") is None:
+        if os.path.exists(PYTHON) and not os.path.samefile(PYTHON, sys.executable):
+            os.execv(PYTHON, [PYTHON, *sys.argv])
         print(f"skipped: {PYTHON} has no torch (Debian: python3-torch libopenblas0-pthread)")
         sys.exit(SKIPPED)
+    sys.path.insert(0, HERE)
+    import faults  # Imports torch, with one thread, as train.py does, and finds the modules below.
+    import component_test
+    import train
     unittest.main(verbosity=2)

@@ -202,6 +202,20 @@ TEST(CheckTrajectory, WithoutReferencesNothingPasses) {
   EXPECT_FALSE(CheckTrajectory({}, Calibration{}, 0, Thresholds{}).admitted);
 }
 
+TEST(CheckLosses, AFinalRunThatEndedSoonerSaysSo) {
+  const Calibration calibration = WithLosses(10, {{"lm loss", 2}});
+  const std::vector<Step> steps = StepsWith(9, {{"lm loss", 2}});
+  const GateVerdict final = CheckLosses(steps, calibration, false, LossLevel::kFinal, Thresholds{});
+  ASSERT_EQ(final.findings.size(), 1U);
+  EXPECT_EQ(final.findings[0].rule, "loss.fewer_steps");
+  EXPECT_TRUE(final.admitted);
+  EXPECT_TRUE(
+      CheckLosses(steps, calibration, false, LossLevel::kLeading, Thresholds{}).findings.empty());
+  EXPECT_FALSE(
+      CheckLosses(std::span(steps).first(7), calibration, false, LossLevel::kFinal, Thresholds{})
+          .admitted);
+}
+
 // ----- C7
 
 struct Blocks {

@@ -23,9 +23,8 @@ std::string BuiltProgram(const std::string& name) {
   return std::string(ATTUNE_PROGRAMS) + "/" + name;
 }
 
-LocalLauncherOptions QuickOptions(const std::string& run_root, Clock* clock,
-                                  os::ProcessRunner* runner) {
-  LocalLauncherOptions o;
+LocalOptions QuickOptions(const std::string& run_root, Clock* clock, os::ProcessRunner* runner) {
+  LocalOptions o;
   o.run_root = run_root;
   o.wrapper = BuiltProgram("attune-wrapper");
   o.clock = clock;

@@ -22,7 +22,6 @@ class TemporaryFolder {
 
 // attune_fake_train and attune-wrapper of this build.
 std::string BuiltProgram(const std::string& name);
-LocalLauncherOptions QuickOptions(const std::string& run_root, Clock* clock,
-                                  os::ProcessRunner* runner);
+LocalOptions QuickOptions(const std::string& run_root, Clock* clock, os::ProcessRunner* runner);
 
 }  // namespace attune

@@ -273,7 +273,7 @@ TEST(RecipeJsonSchema, NamesEveryKeyThatTheReaderKnows) {
   const auto schema = nlohmann::json::parse(RecipeJsonSchema());
   for (const Key& key : RecipeKeys()) {
     ASSERT_TRUE(schema["properties"].contains(std::string(key.name))) << key.name;
-    if (key.kind == ValueKind::kSection) {
+    if (key.kind == KeyKind::kSection) {
       const auto& section = schema["properties"][std::string(key.name)];
       EXPECT_EQ(section["properties"].size(), key.keys.size()) << key.name;
       EXPECT_EQ(section["additionalProperties"], false) << key.name;

@@ -1,0 +1,103 @@
+// The table of commands, in the order in which help names them.
+#include "commands.h"
+
+#include <array>
+
+namespace attune::cli {
+namespace {
+
+constexpr CommandRow kCommands[] = {
+    {.name = "init",
+     .summary = "write a recipe to start from",
+     .synopsis = "[-o FILE] [--example NAME] [--force]",
+     .examples = "attune init                   # recipe.yaml for the training example\n"
+                 "attune init -o my.yaml --example gpt-moe",
+     .exits = "",
+     .make = MakeInit},
+    {.name = "check",
+     .summary = "read a recipe and say what is wrong with it",
+     .synopsis = "RECIPE [--set KEY=VALUE]... [--print] [--origins]",
+     .examples = "attune check recipe.yaml\n"
+                 "attune check recipe.yaml --print --origins    # merged, with file:line of each "
+                 "value\n"
+                 "attune check recipe.yaml --set measure.steps=15",
+     .exits = "",
+     .make = MakeCheck},
+    {.name = "run",
+     .summary = "tune a recipe inside a budget",
+     .synopsis = "RECIPE [--budget H|auto] [--tuner NAME] [--deadline TIME] [--set KEY=VALUE]...",
+     .examples =
+         "attune run recipe.yaml --budget auto\n"
+         "attune run recipe.yaml --budget 500 --deadline 06:00 --if-changed -q    # from cron\n"
+         "attune run recipe.yaml --tuner scripted --script proposals.jsonl",
+     .exits = "3 5 6 7 10 75 130 143",
+     .make = MakeRun},
+    {.name = "resume",
+     .summary = "go on with a campaign after a stop or a crash",
+     .synopsis = "[CAMPAIGN] [--budget H] [--take-over]",
+     .examples = "attune resume\n"
+                 "attune resume c-20261130-7f3a --budget 600",
+     .exits = "3 5 6 7 10 75 130 143",
+     .make = MakeResume},
+    {.name = "stop",
+     .summary = "ask a running campaign to stop",
+     .synopsis = "[CAMPAIGN] [--after-run | --now | --cancel-jobs]",
+     .examples = "attune stop                   # after the run that is going on\n"
+                 "attune stop --cancel-jobs     # end its jobs first",
+     .exits = "3",
+     .make = MakeStop},
+    {.name = "retry",
+     .summary = "launch a candidate again with the same configuration",
+     .synopsis = "RUN...",
+     .examples = "attune retry r007",
+     .exits = "",
+     .make = MakeRetry},
+    {.name = "config",
+     .summary = "show your own configuration and where it comes from",
+     .synopsis = "show [--origins] | path",
+     .examples = "attune config show --origins\n"
+                 "attune config path            # files that are read, strongest first",
+     .exits = "",
+     .make = MakeConfig},
+    {.name = "schema",
+     .summary = "print a JSON Schema",
+     .synopsis = "recipe",
+     .examples = "attune schema recipe > recipe.schema.json    # for your editor",
+     .exits = "",
+     .make = MakeSchema},
+    {.name = "completion",
+     .summary = "print a completion script for your shell",
+     .synopsis = "bash | zsh | fish",
+     .examples = "source <(attune completion bash)",
+     .exits = "",
+     .make = MakeCompletion},
+    {.name = "help",
+     .summary = "help for a command, or: exit-codes, environment, recipe",
+     .synopsis = "[COMMAND | TOPIC]",
+     .examples = "attune help check\n"
+                 "attune help exit-codes",
+     .exits = "",
+     .make = MakeHelp},
+    {.name = "__complete",
+     .summary = "answers the completion scripts",
+     .synopsis = "WORD...",
+     .examples = "",
+     .exits = "",
+     .make = MakeComplete,
+     .hidden = true},
+};
+
+}  // namespace
+
+std::span<const CommandRow> Commands() { return kCommands; }
+
+const CommandRow* FindCommand(std::string_view name) {
+  for (const CommandRow& row : kCommands) {
+    if (row.name == name) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+
+#include "command.h"
+
+namespace attune::cli {
+
+std::unique_ptr<Command> MakeCheck();
+std::unique_ptr<Command> MakeComplete();
+std::unique_ptr<Command> MakeCompletion();
+std::unique_ptr<Command> MakeConfig();
+std::unique_ptr<Command> MakeHelp();
+std::unique_ptr<Command> MakeInit();
+std::unique_ptr<Command> MakeResume();
+std::unique_ptr<Command> MakeRetry();
+std::unique_ptr<Command> MakeRun();
+std::unique_ptr<Command> MakeSchema();
+std::unique_ptr<Command> MakeStop();
+
+}  // namespace attune::cli

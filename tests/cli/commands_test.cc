@@ -1,0 +1,195 @@
+// The real program: exit codes, streams, --json on every path, nothing secret shown.
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "attune/base/text.h"
+#include "run_attune.h"
+
+namespace attune::cli {
+namespace {
+
+using Cli = Program;
+
+bool HasEscape(const os::CommandResult& r) {
+  return r.out.find('\x1b') != std::string::npos || r.err.find('\x1b') != std::string::npos;
+}
+
+struct Row {
+  std::vector<std::string> words;
+  int code;
+};
+
+std::vector<Row> Rows() {
+  return {
+      {{}, 0},
+      {{"check", "good.yaml"}, 0},
+      {{"check", "good.yaml", "--print"}, 0},
+      {{"check", "good.yaml", "--origins", "--set", "measure.steps=12"}, 0},
+      {{"check", "good.yaml", "--set", "measure.stepz=12"}, 2},
+      {{"check", "bad.yaml"}, 2},
+      {{"check", "none.yaml"}, 2},
+      {{"check", "newer.yaml"}, 2},
+      {{"check"}, 2},
+      {{"check", "good.yaml", "--prnt"}, 2},
+      {{"check", "good.yaml", "more.yaml"}, 2},
+      {{"chek"}, 2},
+      {{"-C", "none", "check", "good.yaml"}, 2},
+      {{"--color", "red", "check", "good.yaml"}, 2},
+      {{"--log-file", "none/log", "check", "good.yaml"}, 2},
+      {{"config", "show"}, 0},
+      {{"config", "show", "--origins"}, 0},
+      {{"config", "path"}, 0},
+      {{"config"}, 2},
+      {{"schema", "recipe"}, 0},
+      {{"schema"}, 2},
+      {{"schema", "dance"}, 2},
+      {{"completion", "bash"}, 0},
+      {{"completion", "tcsh"}, 2},
+      {{"help"}, 0},
+      {{"help", "exit-codes"}, 0},
+      {{"help", "dance"}, 2},
+      {{"init"}, 0},
+      {{"init", "-o", "good.yaml"}, 2},
+      {{"init", "-o", "none/recipe.yaml"}, 2},
+  };
+}
+
+class Paths : public Program {
+ protected:
+  void SetUp() override {
+    Program::SetUp();
+    Write("good.yaml", kGoodRecipe);
+    Write("bad.yaml", std::string(kGoodRecipe) + "api_key: canary-value-0815\n");
+    Write("newer.yaml", "schema: attune/recipe/2\n");
+  }
+};
+
+TEST_F(Paths, HaveTheirExitCodeAndNoEscapeUnderAPipe) {
+  for (const Row& row : Rows()) {
+    unlink((folder_ + "/recipe.yaml").c_str());
+    const os::CommandResult r = Attune(row.words);
+    EXPECT_EQ(r.exit_code, row.code) << Join(row.words, " ") << "\n" << r.err;
+    EXPECT_FALSE(HasEscape(r)) << Join(row.words, " ");
+    if (row.code != 0) {
+      EXPECT_EQ(r.out, "") << Join(row.words, " ");
+      EXPECT_TRUE(r.err.starts_with("error: ")) << r.err;
+    }
+  }
+}
+
+TEST_F(Paths, AnswerOneObjectUnderJson) {
+  for (const Row& row : Rows()) {
+    if (row.words.empty()) {
+      continue;  // the start is for people
+    }
+    for (const bool first : {true, false}) {
+      unlink((folder_ + "/recipe.yaml").c_str());
+      std::vector<std::string> words = row.words;
+      words.insert(first ? words.begin() : words.end(), "--json");
+      const os::CommandResult r = Attune(words);
+      EXPECT_EQ(r.exit_code, row.code) << Join(words, " ");
+      const auto json = nlohmann::ordered_json::parse(r.out, nullptr, false);
+      ASSERT_TRUE(json.is_object()) << Join(words, " ") << "\n" << r.out;
+      const std::string key = json.begin().key();
+      EXPECT_TRUE(key == "schema" || key == "$schema") << Join(words, " ");
+      if (row.code != 0) {
+        EXPECT_EQ(json["schema"], "attune.error/1");
+        EXPECT_EQ(json["code"], row.code);
+        EXPECT_FALSE(json["message"].get<std::string>().empty());
+      }
+    }
+  }
+}
+
+TEST_F(Paths, NeverShowASecret) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"check", "bad.yaml"},
+        {"check", "good.yaml", "--set", "llm.api_key=canary-value-0815"},
+        {"check", "good.yaml", "--set", "args.hf-token=canary-value-0815", "--json"}}) {
+    const os::CommandResult r = Attune(words);
+    EXPECT_EQ(r.exit_code, 2);
+    EXPECT_EQ((r.out + r.err).find("canary-value-0815"), std::string::npos) << r.err;
+  }
+}
+
+TEST_F(Paths, ColourIsForced) {
+  EXPECT_TRUE(HasEscape(Attune({"check", "none.yaml", "--color", "always"})));
+  EXPECT_TRUE(HasEscape(Attune({"check", "none.yaml"}, {{"CLICOLOR_FORCE", "1"}})));
+  EXPECT_FALSE(HasEscape(Attune({"check", "none.yaml"}, {{"CLICOLOR_FORCE", "1"}, {"NO_COLOR", "1"}})));
+  EXPECT_FALSE(HasEscape(Attune({"--json", "check", "good.yaml", "--color", "always"})));
+}
+
+TEST_F(Paths, FlagsWinOverTheEnvironmentAndThatOverFiles) {
+  ASSERT_EQ(mkdir((folder_ + "/.config").c_str(), 0700), 0);
+  ASSERT_EQ(mkdir((folder_ + "/.config/attune").c_str(), 0700), 0);
+  Write(".config/attune/config.yaml", "schema: attune/config/1\nstate_dir: /from/file\nbudget: 3\n");
+  EXPECT_NE(Attune({"config", "show"}).out.find("/from/file"), std::string::npos);
+  const os::Environment env = {{"ATTUNE_STATE_DIR", "/from/env"}};
+  EXPECT_NE(Attune({"config", "show"}, env).out.find("kept in /from/env"), std::string::npos);
+  EXPECT_NE(Attune({"config", "show", "--state", "/from/flag"}, env).out.find("kept in /from/flag"),
+            std::string::npos);
+  const std::string shown = Attune({"config", "show", "--origins"}, env).out;
+  EXPECT_NE(shown.find("budget: 3  # " + folder_ + "/.config/attune/config.yaml:3:9"),
+            std::string::npos)
+      << shown;
+  EXPECT_NE(shown.find("state_dir: /from/env  # ATTUNE_STATE_DIR"), std::string::npos) << shown;
+}
+
+TEST_F(Paths, ABrokenConfigIsNamedAndEverythingStops) {
+  Write("attune.yaml", "schema: attune/config/1\nallow_env: [HF_TOKEN]\n");
+  const os::CommandResult r = Attune({"check", "good.yaml"});
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_NE(r.err.find("attune.yaml:2:1: allow_env cannot come from a project's"),
+            std::string::npos)
+      << r.err;
+}
+
+TEST_F(Cli, InitWritesARecipeThatReads) {
+  const os::CommandResult init = Attune({"init", "-o", "a b.yaml", "--example", "gpt-moe"});
+  ASSERT_EQ(init.exit_code, 0) << init.err;
+  EXPECT_EQ(init.out, "a b.yaml\n");
+  const os::CommandResult check = Attune({"check", "a b.yaml"});
+  EXPECT_EQ(check.exit_code, 0) << check.err;
+  EXPECT_NE(check.out.find("my-gpt-moe"), std::string::npos);
+  EXPECT_EQ(Attune({"init", "-o", "a b.yaml"}).exit_code, 2);
+  EXPECT_EQ(Attune({"init", "-o", "a b.yaml", "--force", "-q"}).err, "");
+}
+
+TEST_F(Paths, WhatCheckPrintsIsARecipe) {
+  const os::CommandResult printed = Attune({"check", "good.yaml", "--print"});
+  Write("again.yaml", printed.out);
+  EXPECT_EQ(Attune({"check", "again.yaml"}).out, Attune({"check", "good.yaml"}).out);
+}
+
+TEST_F(Cli, CompletionAnswersFromTheTables) {
+  EXPECT_EQ(Attune({"__complete", "ch"}).out, "check\n");
+  EXPECT_EQ(Attune({"__complete", "check", "--pri"}).out, "--print\n");
+  EXPECT_EQ(Attune({"__complete", "config", ""}).out, "path\nshow\n");
+  EXPECT_EQ(Attune({"__complete", "completion", "z"}).out, "zsh\n");
+  EXPECT_EQ(Attune({"__complete", "no-such", "--json"}).exit_code, 0);
+}
+
+TEST_F(Cli, AFullDiskIsAFailure) {
+  os::Command command;
+  command.argv = {"/bin/sh", "-c", std::string(ATTUNE_BINARY) + " help exit-codes > /dev/full"};
+  command.workdir = folder_;
+  os::PosixProcessRunner runner;
+  const auto result = runner.Run(command);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->exit_code, 1);
+}
+
+TEST_F(Cli, AReaderThatLeavesIsNone) {
+  os::Command command;
+  command.argv = {"/bin/sh", "-c", std::string(ATTUNE_BINARY) + " schema recipe; echo $? >&2"};
+  command.argv[2] = "{ " + command.argv[2] + "; } | head -c 1";
+  command.workdir = folder_;
+  os::PosixProcessRunner runner;
+  const auto result = runner.Run(command);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->err, "0\n");
+}
+
+}  // namespace
+}  // namespace attune::cli

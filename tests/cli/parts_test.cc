@@ -1,0 +1,87 @@
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "exit_code.h"
+#include "json_out.h"
+#include "terminal.h"
+
+namespace attune::cli {
+namespace {
+
+TEST(WantsColour, FollowsTheConventions) {
+  struct Row {
+    bool terminal;
+    const char *flag, *no_color, *term, *force;
+    bool wants;
+  };
+  const Row rows[] = {
+      {true, "auto", nullptr, "xterm", nullptr, true},
+      {false, "auto", nullptr, "xterm", nullptr, false},
+      {true, "auto", "1", "xterm", nullptr, false},
+      {true, "auto", "", "xterm", nullptr, true},  // empty: not set (no-color.org)
+      {true, "auto", nullptr, "dumb", nullptr, false},
+      {false, "auto", nullptr, "xterm", "1", true},
+      {false, "auto", nullptr, "xterm", "0", false},
+      {false, "auto", "1", "xterm", "1", false},
+      {false, "always", "1", "dumb", nullptr, true},
+      {true, "never", nullptr, "xterm", "1", false},
+  };
+  for (const Row& row : rows) {
+    EXPECT_EQ(WantsColour(row.terminal, row.flag, row.no_color, row.term, row.force), row.wants)
+        << row.flag << " " << (row.no_color != nullptr ? row.no_color : "-");
+  }
+}
+
+TEST(JsonOut, EscapesAndRefusesWhatJsonCannotHold) {
+  JsonOut json("attune.test/1");
+  json.Text("a\"b", "line\nquote\" \xff \x1b[31m");
+  json.Number("nan", 0.0 / 0.0);
+  json.Number("x", 0.1);
+  json.Int("n", -3);
+  json.Bool("yes", true);
+  json.Null("nothing");
+  json.Texts("list", {"1", "\""});
+  json.Objects("objects", {JsonOut("").Take()});
+  const std::string text = json.Take();
+  const auto parsed = nlohmann::json::parse(text, nullptr, false);
+  ASSERT_TRUE(parsed.is_object()) << text;
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_TRUE(parsed["nan"].is_null());
+  EXPECT_EQ(parsed["x"], 0.1);
+  EXPECT_EQ(parsed["n"], -3);
+  EXPECT_EQ(parsed["list"][1], "\"");
+  EXPECT_TRUE(text.starts_with("{\"schema\":\"attune.test/1\","));
+}
+
+TEST(ExitCodes, OfErrorsAreThoseOfTheTable) {
+  EXPECT_EQ(ExitCodeOf(ErrorCode::kInvalidInput), 2);
+  EXPECT_EQ(ExitCodeOf(ErrorCode::kNotFound), 2);
+  EXPECT_EQ(ExitCodeOf(ErrorCode::kNewerFormat), 2);
+  EXPECT_EQ(ExitCodeOf(ErrorCode::kDenied), 4);
+  EXPECT_EQ(ExitCodeOf(ErrorCode::kUnavailable), 75);
+  EXPECT_EQ(ExitCodeOf(ErrorCode::kTimeout), 75);
+  EXPECT_EQ(ExitCodeOf(ErrorCode::kCorrupt), 1);
+  EXPECT_EQ(ExitCodeOf(ErrorCode::kFull), 1);
+  EXPECT_EQ(ExitCodeOf(ErrorCode::kInternal), 1);
+  for (const ExitCodeRow& row : ExitCodeTable()) {
+    EXPECT_EQ(MeaningOf(row.code), row.meaning);
+  }
+}
+
+TEST(Terminal, AsksNobodyWhereNobodyIs) {
+  int in[2];
+  ASSERT_EQ(pipe(in), 0);
+  Terminal terminal(in[0], -1, -1);
+  const Result<bool> answer = terminal.Ask("Start now?", "--yes");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kInvalidInput);
+  EXPECT_NE(answer.error().help.find("--yes"), std::string::npos);
+  close(in[0]);
+  close(in[1]);
+}
+
+}  // namespace
+}  // namespace attune::cli

@@ -1,0 +1,190 @@
+#include "run_folder.h"
+
+#include <gtest/gtest.h>
+
+#include "attune/os/files.h"
+#include "log_sink.h"
+#include "record.h"
+#include "unit/launch/local_under_test.h"
+
+namespace attune::launch {
+namespace {
+
+std::string AllBytes() {
+  std::string s;
+  for (int c = 1; c < 256; ++c) {
+    s += static_cast<char>(c);
+  }
+  return s;
+}
+
+Plan HostilePlan() {
+  Plan plan;
+  plan.spec.token = Token("attune-c-l001-0a1b2c3d");
+  plan.spec.slots = 8;
+  plan.spec.limit = Millis{1234};
+  Stage stage;
+  stage.run = RunId("r007");
+  stage.argv = {"/bin/x", "--a", "", " ", "end", "\nend 0\n", "$(rm -rf /)", AllBytes()};
+  stage.env = {{"A", AllBytes()}, {"B", ""}, {"C", "x=y=z"}};
+  stage.workdir = "/a b/c";
+  stage.ranks = 2;
+  plan.spec.stages = {stage, stage};
+  plan.spec.stages[1].run = RunId("r008");
+  return plan;
+}
+
+// Every file of a run folder, cut at every byte, must read as absent: nothing half-believed.
+template <class Decode>
+void ExpectTornEverywhere(const std::string& whole, Decode decode) {
+  for (std::size_t n = 0; n < whole.size(); ++n) {
+    ASSERT_FALSE(decode(whole.substr(0, n))) << "cut at " << n;
+  }
+  EXPECT_TRUE(decode(whole));
+  EXPECT_FALSE(decode(whole + "x"));
+  EXPECT_FALSE(decode(whole + whole));
+  for (std::size_t n = 0; n < whole.size(); ++n) {
+    std::string flipped = whole;
+    flipped[n] = static_cast<char>(flipped[n] ^ 1);
+    ASSERT_FALSE(decode(flipped)) << "bit flipped at " << n;
+  }
+}
+
+TEST(RunFolder, APlanArrivesByteForByte) {
+  const Plan plan = HostilePlan();
+  const auto read = DecodePlan(EncodePlan(plan));
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->spec.token, plan.spec.token);
+  EXPECT_EQ(read->spec.slots, 8);
+  EXPECT_EQ(read->spec.limit, Millis{1234});
+  ASSERT_EQ(read->spec.stages.size(), 2U);
+  EXPECT_EQ(read->spec.stages[0].argv, plan.spec.stages[0].argv);
+  EXPECT_EQ(read->spec.stages[0].env, plan.spec.stages[0].env);
+  EXPECT_EQ(read->spec.stages[0].workdir, "/a b/c");
+  EXPECT_EQ(read->spec.stages[1].run, RunId("r008"));
+  EXPECT_EQ(read->spec.stages[1].ranks, 2);
+}
+
+TEST(RunFolder, RecordsCutOrBentAnywhereCountAsAbsent) {
+  StartRecord start;
+  start.token = "attune-c-l001-0a1b2c3d";
+  start.process = {42, 4711, "b-o-o-t"};
+  start.host = "node 1\n";
+  ExpectTornEverywhere(Encode(start),
+                       [](const std::string& s) { return DecodeStart(s).has_value(); });
+  ExpectTornEverywhere(Encode(BeatRecord{1, Millis{2}, "r1", 3}),
+                       [](const std::string& s) { return DecodeBeat(s).has_value(); });
+  ExpectTornEverywhere(Encode(LostRecord{Millis{5}, true}),
+                       [](const std::string& s) { return DecodeLost(s).has_value(); });
+  ExitRecord exit;
+  exit.signal = 9;
+  exit.ending = Ending::kLimit;
+  ExpectTornEverywhere(Encode(exit),
+                       [](const std::string& s) { return DecodeExit(s).has_value(); });
+  Plan plan = HostilePlan();
+  plan.spec.stages[0].argv.pop_back();
+  ExpectTornEverywhere(EncodePlan(plan),
+                       [](const std::string& s) { return DecodePlan(s).has_value(); });
+}
+
+TEST(RunFolder, AnExitRecordKeepsCodeAndSignalApart) {
+  ExitRecord exit;
+  exit.code = 0;
+  exit.ending = Ending::kExited;
+  exit.held = Millis{77};
+  exit.log_dropped = 5;
+  exit.strays = 2;
+  exit.detail = "why";
+  const auto read = DecodeExit(Encode(exit));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->code, 0);
+  EXPECT_FALSE(read->signal.has_value());
+  EXPECT_EQ(read->held, Millis{77});
+  EXPECT_EQ(read->log_dropped, 5);
+  EXPECT_EQ(read->strays, 2);
+  EXPECT_EQ(read->detail, "why");
+}
+
+TEST(RunFolder, ANewerVersionIsNamedAsSuchAndAnotherKindIsNot) {
+  std::string bytes = Record("exit").Encode();
+  EXPECT_EQ(DecodeRecord(bytes, "start").error().code, ErrorCode::kCorrupt);
+  bytes.replace(bytes.find("/1\n"), 2, "/2");
+  EXPECT_EQ(DecodeRecord(bytes, "exit").error().code, ErrorCode::kNewerFormat);
+}
+
+TEST(RunFolder, APlanThatCannotBeCarriedOutIsRefusedWithItsReason) {
+  const auto why = [](auto change) {
+    LaunchSpec spec = HostilePlan().spec;
+    change(spec);
+    return WhyInvalid(spec);
+  };
+  EXPECT_EQ(why([](LaunchSpec&) {}), "");
+  for (const char* token : {"", ".", "..", ".a", "-rf", "a/b", "A", "a b", "a\n", "\xc3\xa9"}) {
+    EXPECT_NE(why([&](LaunchSpec& s) { s.token = Token(token); }), "") << token;
+    EXPECT_NE(why([&](LaunchSpec& s) { s.stages[0].run = RunId(token); }), "") << token;
+  }
+  EXPECT_NE(why([](LaunchSpec& s) { s.stages.clear(); }), "");
+  EXPECT_NE(why([](LaunchSpec& s) { s.stages[1].run = s.stages[0].run; }), "");
+  EXPECT_NE(why([](LaunchSpec& s) { s.stages[0].argv.clear(); }), "");
+  EXPECT_NE(why([](LaunchSpec& s) { s.stages[0].argv[1] = std::string("a\0b", 3); }), "");
+  EXPECT_NE(why([](LaunchSpec& s) { s.stages[0].env["A=B"] = "c"; }), "");
+  EXPECT_NE(why([](LaunchSpec& s) { s.stages[0].env[""] = "c"; }), "");
+  EXPECT_NE(why([](LaunchSpec& s) { s.stages[0].env["ATTUNE_TOKEN"] = "x"; }), "");
+  EXPECT_NE(why([](LaunchSpec& s) { s.stages[0].workdir = "relative"; }), "");
+  EXPECT_NE(why([](LaunchSpec& s) { s.limit = Millis{0}; }), "");  // 0 would mean "no limit"
+  EXPECT_NE(why([](LaunchSpec& s) { s.slots = 0; }), "");
+}
+
+TEST(RunFolder, StampsStopAtTheFirstTornOrFallingEntry) {
+  const std::string good = Encode(Stamp{10, 1}) + Encode(Stamp{20, 1}) + Encode(Stamp{30, 5});
+  EXPECT_EQ(DecodeStamps(good).size(), 3U);
+  for (std::size_t n = 0; n <= good.size(); ++n) {
+    EXPECT_EQ(DecodeStamps(good.substr(0, n)).size(), n / kStampBytes);
+  }
+  EXPECT_EQ(DecodeStamps(good + Encode(Stamp{30, 9}) + Encode(Stamp{40, 9})).size(), 3U);
+  EXPECT_EQ(DecodeStamps(good + Encode(Stamp{40, 4})).size(), 3U);
+}
+
+// ----- the log
+
+TEST(LogSink, StampsTellWhenEachPieceArrived) {
+  const TemporaryFolder folder;
+  auto sink = LogSink::Open(folder.path(), 0, 1000);
+  ASSERT_TRUE(sink.has_value());
+  sink->Write("one\n", Millis{5});
+  sink->Write("two\n", Millis{9});
+  sink->Finish(Millis{10});
+  EXPECT_EQ(*os::ReadFileBounded(folder.path() + "/out", 100), "one\ntwo\n");
+  const auto stamps = DecodeStamps(*os::ReadFileBounded(folder.path() + "/stamps", 100));
+  ASSERT_EQ(stamps.size(), 2U);
+  EXPECT_EQ(stamps[0].end, 4);
+  EXPECT_EQ(stamps[0].ms, 5);
+  EXPECT_EQ(stamps[1].end, 8);
+  EXPECT_EQ(stamps[1].ms, 9);
+  EXPECT_FALSE(LogSink::Open(folder.path(), 0, 1000).has_value());  // one writer
+}
+
+TEST(LogSink, PastTheCapTheLastWordsAreKeptAndTheGapIsCounted) {
+  const TemporaryFolder folder;
+  auto sink = LogSink::Open(folder.path(), 1, 100);
+  ASSERT_TRUE(sink.has_value());
+  std::int64_t written = 0;
+  for (int i = 0; i < 500; ++i) {
+    const std::string line(1000, 'a');
+    sink->Write(line, Millis{i});
+    written += 1000;
+  }
+  sink->Write("the reason why it died\n", Millis{500});
+  written += 23;
+  sink->Finish(Millis{501});
+  const std::string out = *os::ReadFileBounded(folder.path() + "/out.1", 1 << 20);
+  EXPECT_LT(out.size(), 70'000U);
+  EXPECT_TRUE(out.ends_with("the reason why it died\n"));
+  const auto marker = out.find("[attune: " + std::to_string(sink->dropped()) + " bytes");
+  EXPECT_EQ(marker, 101U);
+  EXPECT_EQ(100 + sink->dropped() + (64 << 10), written);
+  EXPECT_EQ(sink->bytes(), static_cast<std::int64_t>(out.size()));
+}
+
+}  // namespace
+}  // namespace attune::launch
