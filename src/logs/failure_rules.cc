@@ -56,6 +56,7 @@ struct Signature {
 // PyTorch's c10 and elastic, NCCL, NVSHMEM, UCX, DeepEP, Megatron-LM's rerun_state_machine).
 constexpr Signature kSignatures[] = {
     {kTimeLimit, kFirm, true, {"slurmstepd", "CANCELLED AT", "DUE TO TIME LIMIT"}},
+    {kTimeLimit, kFirm, true, {"***", "CANCELLED AT", "DUE TO TIME LIMIT"}},
 
     {kNodeFail, kFirm, true, {"Node failure on "}},
     {kNodeFail, kFirm, true, {"DUE TO NODE FAILURE"}},
@@ -81,6 +82,7 @@ constexpr Signature kSignatures[] = {
     {kOomGpu, kFirm, true, {"CUDNN_STATUS_ALLOC_FAILED"}},
     {kOomGpu, kFirm, true, {"Cuda failure 2 'out of memory'"}},
     {kOomGpu, kFirm, true, {"Cuda failure 'out of memory'"}},
+    {kOomGpu, kProvisional, false, {"CUDA warning: out of memory"}},
 
     {kConfigRejected, kFirm, true, {": error: unrecognized arguments:"}},
     {kConfigRejected, kFirm, true, {": error: argument -"}},
@@ -117,8 +119,6 @@ constexpr Signature kSignatures[] = {
 
     {kCrashSignal, kFirm, true, {"Segmentation fault"}},
     {kCrashSignal, kFirm, true, {"Fatal Python error:"}},
-    {kCrashSignal, kProvisional, false, {"terminate called"}},
-    {kCrashSignal, kProvisional, false, {"core dumped"}},
 
     // Driver trouble that PyTorch words as a CUDA error: the machine, not the recipe.
     {kInfra, kFirm, true, {"CUDA error: no CUDA-capable device"}},
@@ -147,7 +147,9 @@ constexpr Signature kSignatures[] = {
     {kNetwork, kFirm, true, {"ncclRemoteError"}},
     {kNetwork, kFirm, true, {"ncclSystemError"}},
     {kNetwork, kFirm, false, {"socket timed out"}},
+    {kNetwork, kFirm, false, {"socket has timed out"}},
     {kNetwork, kFirm, false, {"Socket Timeout"}},
+    {kNetwork, kFirm, false, {"Timed out after", "waiting for clients"}},
     {kNetwork, kFirm, false, {"No route to host"}},
     // The other end is gone: seldom the cause, more often how the survivors notice.
     {kNetwork, kProvisional, false, {"Connection reset by peer"}},
@@ -159,6 +161,10 @@ constexpr Signature kSignatures[] = {
     {kNetwork, kWarning, false, {"NET/OFI", "RC: -"}, {"NCCL INFO"}},
     {kNetwork, kWarning, false, {"NET/OFI", "Unable to"}, {"NCCL INFO"}},
     {kNetwork, kWarning, false, {"NET/IB", "Got completion from peer", "with status="}},
+
+    // Ways to end that name no reason; behind "Bus error", which is printed with a core dump too.
+    {kCrashSignal, kProvisional, false, {"terminate called"}},
+    {kCrashSignal, kProvisional, false, {"core dumped"}},
 
     {kPythonException, kProvisional, false, {"ray.exceptions.RayTaskError"}},
     {kPythonException, kProvisional, false, {"ProcessRaisedException"}},

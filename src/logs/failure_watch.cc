@@ -417,9 +417,10 @@ void FailureWatch::Choose() {
       }
     }
   }
+  // Signs of one place (a traceback's first and last line) stay in the order of the table.
   const auto earlier = [](const Sign* a, const Sign* b) { return a->place < b->place; };
   for (auto& signs : by_strength) {
-    std::sort(signs.begin(), signs.end(), earlier);
+    std::stable_sort(signs.begin(), signs.end(), earlier);
   }
   const auto first = [&by_strength](Strength s) -> const Sign* {
     const auto& signs = by_strength[static_cast<std::size_t>(s)];

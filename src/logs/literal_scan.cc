@@ -65,34 +65,35 @@ LiteralScan::LiteralScan(const std::vector<std::string_view>& literals) {
     }
   }
   // Renumber: silent states first, so that one comparison tells whether a state says anything.
-  std::vector<std::uint16_t> renamed(found.size());
-  std::uint16_t n = 0;
+  std::vector<std::uint32_t> row(found.size());
+  std::uint32_t rows = 0;
+  const auto stride = static_cast<std::uint32_t>(classes_);
   for (std::size_t s = 0; s < found.size(); ++s) {
-    if (found[s].empty()) renamed[s] = n++;
+    if (found[s].empty()) row[s] = stride * rows++;
   }
-  first_output_ = n;
+  first_output_ = stride * rows;
   for (std::size_t s = 0; s < found.size(); ++s) {
     if (!found[s].empty()) {
-      renamed[s] = n++;
+      row[s] = stride * rows++;
       outputs_.push_back(found[s]);
     }
   }
   next_.resize(table.size());
   for (std::size_t s = 0; s < found.size(); ++s) {
     for (std::size_t c = 0; c < classes_; ++c) {
-      next_[renamed[s] * classes_ + c] = renamed[table[s * classes_ + c]];
+      next_[row[s] + c] = row[table[s * classes_ + c]];
     }
   }
 }
 
 LiteralSet LiteralScan::Find(std::string_view line) const {
   LiteralSet hits;
-  std::size_t state = 0;  // the root stays 0: it is silent and was numbered first
-  const std::uint16_t* const next = next_.data();
+  std::uint32_t state = 0;  // the root: silent, and numbered first
+  const std::uint32_t* const next = next_.data();
   for (const char c : line) {
-    state = next[state * classes_ + class_of_[static_cast<unsigned char>(c)]];
+    state = next[state + class_of_[static_cast<unsigned char>(c)]];
     if (state >= first_output_) {
-      hits.Add(outputs_[state - first_output_]);
+      hits.Add(outputs_[(state - first_output_) / classes_]);
     }
   }
   return hits;

@@ -54,10 +54,12 @@ class LiteralScan {
   // Bytes that stand in no literal share class 0, which keeps the table in the cache.
   std::array<std::uint8_t, 256> class_of_{};
   std::size_t classes_ = 1;
-  std::vector<std::uint16_t> next_;  // [state * classes_ + class]
-  // States that end a literal (or whose suffix does) are numbered from first_output_ on.
-  std::uint16_t first_output_ = 0;
-  std::vector<LiteralSet> outputs_;  // [state - first_output_]
+  // A state is the place of its row in the table: no multiplication on the way from one byte to the
+  // next, which is all that the scan waits for.
+  std::vector<std::uint32_t> next_;  // [state + class]
+  // States that end a literal (or whose suffix does) have their rows from first_output_ on.
+  std::uint32_t first_output_ = 0;
+  std::vector<LiteralSet> outputs_;  // [(state - first_output_) / classes_]
 };
 
 }  // namespace attune

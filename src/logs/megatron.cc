@@ -25,14 +25,16 @@ struct Field {
   std::string_view key, value;
 };
 
-// "lm loss: 4.47E+00"; false when there is no ": ".
+// "lm loss: 4.47E+00"; false when there is no ": ". From the end, where the value is short; a
+// string's rfind would compare at every place.
 bool SplitField(std::string_view field, Field& out) {
-  const std::size_t colon = field.rfind(": ");
-  if (colon == std::string_view::npos) {
-    return false;
+  for (std::size_t i = field.size(); i-- > 1;) {
+    if (field[i] == ' ' && field[i - 1] == ':') {
+      out = {Trim(field.substr(0, i - 1)), Trim(field.substr(i + 1))};
+      return true;
+    }
   }
-  out = {Trim(field.substr(0, colon)), Trim(field.substr(colon + 2))};
-  return true;
+  return false;
 }
 
 struct Iteration {

@@ -2,6 +2,7 @@
 // chunks as a launcher hands them out. The bar is 200 MB/s.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <string>
@@ -53,19 +54,30 @@ std::string SyntheticLog(std::size_t bytes) {
   return log;
 }
 
-}  // namespace
+// Lines of which none is a step: what NCCL_DEBUG=INFO and start-up print.
+std::string ChatterLog(std::size_t bytes) {
+  std::string log;
+  log.reserve(bytes + 4096);
+  for (int i = 1; log.size() < bytes; ++i) {
+    log += fmt::format(
+        "node-{}:{}:{} [{}] NCCL INFO Channel {:02}/0 : {}[{}] -> {}[{}] [send] via NET/IB/{}\n"
+        "[rank{}]: /usr/lib/python3/dist-packages/torch/module.py:{}: UserWarning: this call is "
+        "deprecated and will be removed in a later version\n",
+        i % 16, 1000 + i, 2000 + i, i % 8, i % 16, i % 8, i % 8, (i + 1) % 8, (i + 1) % 8, i % 8,
+        i % 8, i % 900);
+  }
+  return log;
+}
 
-int main() {
-  constexpr std::size_t kBytes = std::size_t{64} << 20;
+void Measure(const char* what, const std::string& log) {
   constexpr std::size_t kChunk = std::size_t{64} << 10;
   constexpr double kBar = 200;
-  const std::string log = SyntheticLog(kBytes);
   double best = 0;
   std::size_t steps = 0;
   for (int round = 0; round < 3; ++round) {
-    auto parser = attune::MakeLogParser({"megatron-lm", ""});
+    const auto parser = attune::MakeLogParser({"megatron-lm", ""});
     if (!parser) {
-      return 1;
+      return;
     }
     steps = 0;
     const double start = CpuSeconds();
@@ -78,7 +90,15 @@ int main() {
     const double seconds = CpuSeconds() - start;
     best = std::max(best, static_cast<double>(log.size()) / 1e6 / seconds);
   }
-  std::printf("log parsing: %.0f MB/s, %zu steps, %.2f of the bar (%.0f MB/s)\n", best, steps,
-              best / kBar, kBar);
+  std::printf("log parsing, %s: %.0f MB/s, %zu steps, %.2f of the bar (%.0f MB/s)\n", what, best,
+              steps, best / kBar, kBar);
+}
+
+}  // namespace
+
+int main() {
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  Measure("steps", SyntheticLog(kBytes));
+  Measure("chatter", ChatterLog(kBytes));
   return 0;
 }

@@ -79,6 +79,11 @@ TEST(FailureSignature, EachLineHasItsClass) {
       {"OSError: [Errno 98] Address already in use", "infra"},
       {"OSError: [Errno 28] No space left on device", "infra"},
       {"ERROR: Unexpected bus error encountered in worker: Bus error", "infra"},
+      {"bash: line 1: 77 Bus error               (core dumped) python3 train.py", "infra"},
+      {"bash: line 1: 77 Aborted                 (core dumped) python3 train.py", "crash_signal"},
+      {"torch.distributed.DistNetworkError: The client socket has timed out after 600s", "network"},
+      {"torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients.",
+       "network"},
       {"kernel: NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", "infra"},
       {"RuntimeError: CUDA error: no CUDA-capable device is detected", "infra"},
       {"Traceback (most recent call last):", "python_exception"},
@@ -145,6 +150,12 @@ TEST(FailureCause, ATracebackCountsFromItsFirstLine) {
                     "[rank0]:   File \"a.py\", line 3, in f\n"
                     "[rank0]: ValueError: no\n"),
             "python_exception");
+}
+
+TEST(FailureCause, ATracebackThatEndsInABrokenConnectionIsNetwork) {
+  EXPECT_EQ(ClassOf("Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n"
+                    "RuntimeError: Connection reset by peer\n"),
+            "network");
 }
 
 TEST(FailureCause, WhatThreeStepsOutliveIsTakenBack) {
