@@ -36,7 +36,7 @@ std::vector<Row> Rows() {
       {{"chek"}, 2},
       {{"-C", "none", "check", "good.yaml"}, 2},
       {{"--color", "red", "check", "good.yaml"}, 2},
-      {{"--log-file", "none/log", "check", "good.yaml"}, 2},
+      {{"--log-file", "good.yaml/log", "check", "good.yaml"}, 2},
       {{"config", "show"}, 0},
       {{"config", "show", "--origins"}, 0},
       {{"config", "path"}, 0},
