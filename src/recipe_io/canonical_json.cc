@@ -312,6 +312,7 @@ void List(Io& io, DeclaredLever& l) {
   io.Field("class", l.cls);
   io.Field("excludes", l.excludes);
   io.Field("needs", l.needs);
+  io.Field("derives", l.derives);
   io.Field("why", l.why);
 }
 template <class Io>

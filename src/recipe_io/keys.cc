@@ -69,6 +69,9 @@ constexpr Key kDeclare[] = {
      .required = true},
     {.name = "excludes", .kind = kSections, .doc = "never together with", .keys = kCondition},
     {.name = "needs", .kind = kSections, .doc = "only together with", .keys = kCondition},
+    {.name = "derives",
+     .kind = kTextMap,
+     .doc = "printed argument: the value that follows from the lever, {v}"},
     {.name = "why", .kind = kText, .doc = "why it may help or hurt"},
 };
 constexpr Key kLevers[] = {

@@ -117,6 +117,9 @@ void ReadDeclared(const Section& top, const LoadOptions& options, Recipe& recipe
     lever.cls = ParseLeverClass(cls).value_or(LeverClass::kUnknown);
     lever.excludes = ReadConditions(section, "excludes", options);
     lever.needs = ReadConditions(section, "needs", options);
+    for (auto& [key, form] : section.TextMap("derives")) {
+      lever.derives[key] = form;
+    }
     section.Text("why", lever.why);
     recipe.declared.push_back(std::move(lever));
   }

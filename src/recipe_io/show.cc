@@ -142,6 +142,7 @@ Node DeclareList(const Recipe& recipe) {
     if (!lever.needs.empty()) {
       map.Put("needs", ConditionList(lever.needs));
     }
+    map.Texts("derives", lever.derives);
     map.Text("why", lever.why);
     list.items.push_back(map.Take());
   }
