@@ -2,6 +2,10 @@
 #include <fmt/core.h>
 
 #include "attune/base/text.h"
+#include "attune/gates/config_check.h"
+#include "attune/gates/instrument.h"
+#include "attune/gates/rules.h"
+#include "attune/logs/log_parser.h"
 #include "commands.h"
 #include "json_out.h"
 
@@ -21,6 +25,11 @@ class Check final : public Command {
   Result<int> Run(Wire& wire) override {
     ATTUNE_TRY(const LoadedRecipe loaded, wire.ReadRecipe(path_, set_, set_file_));
     Terminal& terminal = wire.terminal();
+    ATTUNE_RETURN_IF_ERROR(CheckPattern(loaded));
+    ATTUNE_TRY(const std::vector<Finding> findings, AskGates(loaded));
+    for (const Finding& finding : findings) {
+      terminal.Warn(fmt::format("{}: {}: {}", finding.rule, finding.key, finding.why));
+    }
     for (const LoadWarning& warning : loaded.warnings) {
       terminal.Warn(fmt::format("{}: {}", warning.at, warning.text));
     }
@@ -31,7 +40,7 @@ class Check final : public Command {
                                                 : " unless launcher.script.trusted"));
     }
     if (wire.flags().json) {
-      terminal.Out(Json(loaded) + "\n");
+      terminal.Out(Json(loaded, findings) + "\n");
     } else if (print_ || origins_) {
       terminal.Out(ShowRecipe(loaded, origins_));
     } else {
@@ -50,7 +59,45 @@ class Check final : public Command {
                        recipe.base.args.items().size(), levers, loaded.hash.substr(0, 12));
   }
 
-  std::string Json(const LoadedRecipe& loaded) const {
+  static std::string PlaceOf(const LoadedRecipe& loaded, std::string_view key) {
+    for (const Origin& origin : loaded.origins) {
+      if (origin.key == key) {
+        return origin.at;
+      }
+    }
+    return loaded.path;
+  }
+
+  // Only the log readers know what a pattern must have.
+  static Status CheckPattern(const LoadedRecipe& loaded) {
+    const auto parser = MakeLogParser(loaded.recipe.log);
+    if (!parser) {
+      return Fail(PlaceOf(loaded, "log.pattern"), parser.error());
+    }
+    return {};
+  }
+
+  // A recipe that could not be launched is invalid; what else the gates have to say is told.
+  static Result<std::vector<Finding>> AskGates(const LoadedRecipe& loaded) {
+    std::vector<Finding> findings = CheckBaseline(loaded.recipe, BuiltInRules(), ConfigFacts{});
+    const MeasuredWindow window{.steps = 1, .run_dir = "RUN_FOLDER"};
+    const Effective measured =
+        Instrument(loaded.recipe, loaded.recipe.base, window, BuiltInRules()).effective;
+    for (Finding& finding : CheckPaths(loaded.recipe, measured, window.run_dir, BuiltInRules())) {
+      findings.push_back(std::move(finding));
+    }
+    for (const Finding& finding : findings) {
+      if (finding.severity == Severity::kRefuse) {
+        return Fail(ErrorCode::kInvalidInput,
+                    fmt::format("{}: {}: {}", PlaceOf(loaded, "args." + finding.key), finding.rule,
+                                finding.why),
+                    fmt::format("attune gate explain {}", finding.rule));
+      }
+    }
+    return findings;
+  }
+
+  std::string Json(const LoadedRecipe& loaded, const std::vector<Finding>& gates) const {
     JsonOut json("attune.check/1");
     json.Bool("ok", true);
     json.Text("name", loaded.recipe.name);
@@ -72,6 +119,16 @@ class Check final : public Command {
       findings.push_back(inner.Take());
     }
     json.Objects("script", findings);
+    std::vector<std::string> said;
+    for (const Finding& finding : gates) {
+      JsonOut inner("");
+      inner.Text("id", finding.rule);
+      inner.Text("severity", Word(finding.severity));
+      inner.Text("key", finding.key);
+      inner.Text("why", finding.why);
+      said.push_back(inner.Take());
+    }
+    json.Objects("gate", said);
     if (print_ || origins_) {
       json.Raw("recipe", loaded.canonical_json);
     }

@@ -52,6 +52,22 @@ constexpr CommandRow kCommands[] = {
      .examples = "attune retry r007",
      .exits = "",
      .make = MakeRetry},
+    {.name = "gate",
+     .summary = "ask the correctness gate about a recipe, or about its rules",
+     .synopsis = "check RECIPE --against BASE | list | explain RULE",
+     .examples = "attune gate check candidate.yaml --against recipe.yaml\n"
+                 "attune gate check recipe.yaml --against recipe.yaml --set args.lr=1e-4\n"
+                 "attune gate list\n"
+                 "attune gate explain lr",
+     .exits = "6",
+     .make = MakeGate},
+    {.name = "levers",
+     .summary = "what may be changed",
+     .synopsis = "list | show LEVER",
+     .examples = "attune levers list --recipe recipe.yaml\n"
+                 "attune levers show tensor_parallel",
+     .exits = "",
+     .make = MakeLevers},
     {.name = "config",
      .summary = "show your own configuration and where it comes from",
      .synopsis = "show [--origins] | path",

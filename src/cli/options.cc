@@ -102,7 +102,7 @@ class HelpFormatter final : public CLI::Formatter {
     if (!row_->examples.empty() && path_ == row_->name) {
       out += fmt::format("\nExamples:\n{}", Indent(row_->examples));
     }
-    out += fmt::format("\nUsage: attune {} {}\n", path_, synopsis_);
+    out += fmt::format("\nUsage: attune {}{}{}\n", path_, synopsis_.empty() ? "" : " ", synopsis_);
     const std::vector<const CLI::App*> subs =
         app.get_subcommands([](const CLI::App*) { return true; });
     if (!subs.empty()) {

@@ -6,6 +6,7 @@
 
 #include "attune/base/log.h"
 #include "attune/base/text.h"
+#include "attune/gates/rules.h"
 
 namespace attune::cli {
 
@@ -61,6 +62,15 @@ LoadOptions Wire::RecipeOptions(const std::vector<std::string>& set,
   options.price_gpu_hour_usd = config_.price_gpu_hour_usd;
   options.notify_command = config_.notify_command;
   options.getenv = GetEnvironment;
+  const Rules& rules = BuiltInRules();
+  for (const FlagRow& row : rules.flags) {
+    options.known_flags.emplace_back(row.flag);
+  }
+  for (const LeverRow& row : rules.levers) {
+    if (options.lever_ids.empty() || options.lever_ids.back() != row.lever) {
+      options.lever_ids.emplace_back(row.lever);
+    }
+  }
   return options;
 }
 

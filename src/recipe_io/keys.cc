@@ -71,7 +71,7 @@ constexpr Key kDeclare[] = {
     {.name = "needs", .kind = kSections, .doc = "only together with", .keys = kCondition},
     {.name = "derives",
      .kind = kTextMap,
-     .doc = "keys of the printed argument block that follow from it, with their value: {v}"},
+     .doc = "printed argument: the value that follows from the lever, {v}"},
     {.name = "why", .kind = kText, .doc = "why it may help or hurt"},
 };
 constexpr Key kLevers[] = {

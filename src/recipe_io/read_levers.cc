@@ -97,11 +97,6 @@ void ReadDeclared(const Section& top, const LoadOptions& options, Recipe& recipe
                   fmt::format("'{}' is no lever id", EscapeForDisplay(lever.id, 80)),
                   "lower-case letters, digits, _ and -, beginning with a letter");
     }
-    for (const DeclaredLever& other : recipe.declared) {
-      if (other.id == lever.id) {
-        problems.At(section.WhereOf("lever"), fmt::format("lever {} is declared twice", lever.id));
-      }
-    }
     ReadTarget(section, options, lever.flag, lever.env);
     const std::string target = lever.flag.empty() ? lever.env : lever.flag;
     const auto [owner, fresh] = owners.try_emplace(target, lever.id);
@@ -115,10 +110,17 @@ void ReadDeclared(const Section& top, const LoadOptions& options, Recipe& recipe
     std::string cls;
     section.Text("class", cls);
     lever.cls = ParseLeverClass(cls).value_or(LeverClass::kUnknown);
+    // One id may stand over several arguments that move together; they are one lever of one class.
+    for (const DeclaredLever& other : recipe.declared) {
+      if (other.id == lever.id && other.cls != lever.cls) {
+        problems.At(section.WhereOf("class"),
+                    fmt::format("lever {} is declared as {} already", lever.id, Word(other.cls)));
+      }
+    }
     lever.excludes = ReadConditions(section, "excludes", options);
     lever.needs = ReadConditions(section, "needs", options);
-    for (auto& [key, value] : section.TextMap("derives")) {
-      lever.derives[key] = value;
+    for (auto& [key, form] : section.TextMap("derives")) {
+      lever.derives[key] = form;
     }
     section.Text("why", lever.why);
     recipe.declared.push_back(std::move(lever));

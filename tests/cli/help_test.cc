@@ -52,8 +52,9 @@ TEST_F(Help, TopicsAreAsStored) {
 }
 
 TEST_F(Help, TheRecipeOfTheTopicReads) {
+  const std::string topic = Attune({"help", "recipe"}).out;
   std::string recipe;
-  for (const std::string_view line : SplitLines(Attune({"help", "recipe"}).out)) {
+  for (const std::string_view line : SplitLines(topic)) {
     if (line.starts_with("  ")) {
       recipe += std::string(line.substr(2)) + "\n";
     }
@@ -96,7 +97,8 @@ TEST(Examples, AllParse) {
 }
 
 TEST(Start, NamesOnlyCommandsThatExist) {
-  for (const std::string_view line : SplitLines(Slurp(kFolder + "start.golden"))) {
+  const std::string start = Slurp(kFolder + "start.golden");
+  for (const std::string_view line : SplitLines(start)) {
     const std::vector<std::string> words = CommandWords(line);
     ASSERT_GE(words.size(), 2u);
     EXPECT_EQ(words[0], "attune");

@@ -31,7 +31,8 @@ args: {micro-batch-size: 1, lr: 3e-4, fused: true, betas: [0.9, 0.95], data: "it
 files: [train.py]
 declare:
   - {lever: micro_batch, flag: --micro-batch-size, values: [1, 2], class: batching,
-     excludes: [{flag: --fused}], needs: [{env: X, is: "on"}], why: fewer kernels}
+     excludes: [{flag: --fused}], needs: [{env: X, is: "on"}],
+     derives: {world_size: "{v}"}, why: fewer kernels}
   - {lever: threads, env: OPENBLAS_NUM_THREADS, values: [1, 2], class: placement}
 levers: {allow: [threads], deny: [micro_batch], why: {threads: "two cores"}}
 log: {pattern: 'step (?P<step>\d+) loss (?P<loss>[\d.]+) ms (?P<ms>[\d.]+)'}
@@ -92,6 +93,14 @@ TEST(CanonicalJson, HoldsEveryFieldOfAFullRecipe) {
   }
   EXPECT_GT(same, 0);
 }
+
+// A new field of the model must be read, stored and shown. Whoever changes a size here adds it to
+// keys.cc, its reader, canonical_json.cc, show.cc, kFull above and docs/formats/recipe.md.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+static_assert(sizeof(Workload) == 336 && sizeof(DeclaredLever) == 256 && sizeof(MeasureSpec) == 192);
+static_assert(sizeof(GateSpec) == 72 && sizeof(ProfileSpec) == 48 && sizeof(LauncherSpec) == 304);
+static_assert(sizeof(BudgetSpec) == 72 && sizeof(LlmSpec) == 112 && sizeof(Recipe) == 1680);
+#endif
 
 TEST(CanonicalJson, RefusesWhatItDidNotWrite) {
   const std::string text = Full()->canonical_json;
