@@ -12,7 +12,6 @@
 #include "attune/store/store.h"
 #include "file_system.h"
 #include "impl.h"
-#include "migrations.h"
 #include "projector.h"
 
 namespace attune {
@@ -135,7 +134,7 @@ Result<std::vector<CheckLine>> Store::Check() {
   lines.push_back(Line(p.mmap_size == 0, "mmap_size", std::to_string(p.mmap_size)));
   lines.push_back(Line(p.foreign_keys, "foreign_keys", p.foreign_keys ? "on" : "off"));
   lines.push_back(Line(!p.trusted_schema, "trusted_schema", p.trusted_schema ? "on" : "off"));
-  lines.push_back(Line(true, "schema", std::to_string(kSchemaVersion)));
+  lines.push_back(Line(true, "schema", std::to_string(impl_->database.schema_version())));
 
   const auto read = [&]() -> Status {
     ATTUNE_TRY(const std::string integrity, db.Pragma("integrity_check(1)"));

@@ -52,10 +52,10 @@ Result<Header> ReadHeader(const std::string& path) {
   return header;
 }
 
-Error NewerFormat(const std::string& path, std::int64_t version) {
+Error NewerFormat(const std::string& path, std::int64_t version, int known) {
   return Error{ErrorCode::kNewerFormat,
                fmt::format("{} was written by a newer attune (schema {}, this one knows {})", path,
-                           version, kSchemaVersion),
+                           version, known),
                "upgrade attune, or name another folder with --state DIR"};
 }
 
@@ -118,14 +118,16 @@ Status ApplyMigration(sql::Connection& connection, const Migration& migration, I
 Result<Database> Database::InMemory() {
   ATTUNE_TRY(sql::Connection connection,
              sql::Connection::Open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
-  Database database(std::move(connection));
-  for (int i = 0; i < kSchemaVersion; ++i) {
-    ATTUNE_RETURN_IF_ERROR(ApplyMigration(database.connection_, kMigrations[i], Instant{0}));
+  Database database(std::move(connection), BuiltInMigrations());
+  for (const Migration& migration : database.migrations_) {
+    ATTUNE_RETURN_IF_ERROR(ApplyMigration(database.connection_, migration, Instant{0}));
   }
   return database;
 }
 
-Result<Database> Database::Open(const std::string& folder, const StoreOptions& options) {
+Result<Database> Database::Open(const std::string& folder, const StoreOptions& options,
+                                std::span<const Migration> migrations) {
+  const int known = static_cast<int>(migrations.size());
   const std::string path = folder + "/" + kFileName;
   if (!options.read_only) ATTUNE_RETURN_IF_ERROR(MakeFolder(folder));
   ATTUNE_TRY(const Header header, ReadHeader(path));
@@ -135,8 +137,8 @@ Result<Database> Database::Open(const std::string& folder, const StoreOptions& o
     if (header.application_id != 0 && header.application_id != kApplicationId) {
       return Fail(NotOurs(path));
     }
-    if (header.user_version > static_cast<std::uint32_t>(kSchemaVersion)) {
-      return Fail(NewerFormat(path, header.user_version));
+    if (header.user_version > static_cast<std::uint32_t>(known)) {
+      return Fail(NewerFormat(path, header.user_version, known));
     }
   } else if (options.read_only) {
     return Fail(ErrorCode::kNotFound, fmt::format("no campaigns yet: there is no {}", path));
@@ -154,21 +156,21 @@ Result<Database> Database::Open(const std::string& folder, const StoreOptions& o
   sqlite3_db_config(connection.raw(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   ATTUNE_TRY(const std::string version, connection.Pragma("user_version"));
   const std::int64_t number = ParseInt(version).value_or(0);
-  if (number > kSchemaVersion) return Fail(NewerFormat(path, number));
+  if (number > known) return Fail(NewerFormat(path, number, known));
   ATTUNE_TRY(const std::string id, connection.Pragma("application_id"));
   if (number > 0 && id != std::to_string(kApplicationId)) return Fail(NotOurs(path));
   if (number == 0) {
     ATTUNE_TRY(const std::string tables, connection.Pragma("schema_version"));
     if (tables != "0") return Fail(NotOurs(path));
   }
-  if (options.read_only && number < kSchemaVersion) {
+  if (options.read_only && number < known) {
     return Fail(ErrorCode::kNotFound,
-                fmt::format("{} has an older schema ({} of {})", path, number, kSchemaVersion),
+                fmt::format("{} has an older schema ({} of {})", path, number, known),
                 "run a command that may write, for example: attune db check");
   }
   sqlite3_db_config(connection.raw(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
 
-  Database database(std::move(connection));
+  Database database(std::move(connection), migrations);
   database.path_ = path;
   database.hooks_ = options.hooks;
   FileSystemKind kind;
@@ -221,15 +223,14 @@ Status Database::SetPragmas(const StoreOptions& options, bool network) {
 Status Database::Upgrade() {
   ATTUNE_TRY(const std::string before, connection_.Pragma("user_version"));
   const int found = static_cast<int>(ParseInt(before).value_or(0));
-  if (found == kSchemaVersion) return {};
+  if (found == schema_version()) return {};
   if (found > 0) {
     const Status copied =
         CopyBeforeUpgrade(connection_.raw(), fmt::format("{}.v{}.bak", path_, found));
     if (!copied) return Fail("the database was not upgraded", copied.error());
   }
   SystemClock clock;
-  for (int i = found; i < kSchemaVersion; ++i) {
-    const Migration& migration = kMigrations[i];
+  for (const Migration& migration : migrations_.subspan(static_cast<std::size_t>(found))) {
     ATTUNE_RETURN_IF_ERROR(connection_.Script("BEGIN IMMEDIATE"));
     // Another process may have upgraded between the look and the lock.
     const auto step = [&]() -> Status {
@@ -251,8 +252,8 @@ Status Database::Transact(const std::function<Status()>& body) {
   ATTUNE_RETURN_IF_ERROR(connection_.Script("BEGIN IMMEDIATE"));
   const auto guarded = [&]() -> Status {
     ATTUNE_TRY(const std::string version, connection_.Pragma("user_version"));
-    if (version != std::to_string(kSchemaVersion)) {
-      return Fail(NewerFormat(path_, ParseInt(version).value_or(0)));
+    if (version != std::to_string(schema_version())) {
+      return Fail(NewerFormat(path_, ParseInt(version).value_or(0), schema_version()));
     }
     ATTUNE_RETURN_IF_ERROR(body());
     if (hooks_.before_commit) ATTUNE_RETURN_IF_ERROR(hooks_.before_commit(commits_ + 1));

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "attune/store/store.h"
+#include "database.h"
 #include "file_system.h"
 #include "gtest/gtest.h"
 #include "made.h"
@@ -107,8 +108,9 @@ TEST(StoreOpen, TheFileCarriesOurMarkAndItsSchemaVersionAndHistory) {
   ASSERT_TRUE(Store::Open(folder.path()));
   const std::string path = folder / "attune.db";
   EXPECT_EQ(AskSql(path, "PRAGMA application_id"), std::to_string(kApplicationId));
-  EXPECT_EQ(AskSql(path, "PRAGMA user_version"), std::to_string(kSchemaVersion));
-  EXPECT_EQ(AskSql(path, "SELECT count(*) FROM schema_history"), std::to_string(kSchemaVersion));
+  EXPECT_EQ(AskSql(path, "PRAGMA user_version"), std::to_string(BuiltInMigrations().size()));
+  EXPECT_EQ(AskSql(path, "SELECT count(*) FROM schema_history"),
+            std::to_string(BuiltInMigrations().size()));
   EXPECT_EQ(AskSql(path, "SELECT length(sha256) FROM schema_history"), "64");
 }
 
@@ -207,18 +209,79 @@ TEST(StoreOpen, AnUnwritableStateFolderIsDeniedByName) {
   EXPECT_EQ(store.error().code, ErrorCode::kDenied);
 }
 
-// A schema before the first one that was released: what an upgrade must carry over.
-void MakeOlder(const TempFolder& folder) {
-  ASSERT_TRUE(Store::Open(folder.path()).value()->Create(OpenedOf("c-1"), Instant{1}));
-}
-
 TEST(StoreOpen, OpeningTwiceChangesNothing) {
   const TempFolder folder;
-  MakeOlder(folder);
+  ASSERT_TRUE(Store::Open(folder.path()).value()->Create(OpenedOf("c-1"), Instant{1}));
   ASSERT_TRUE(Store::Open(folder.path()));
   EXPECT_EQ(Store::Open(folder.path()).value()->Load(CampaignId("c-1"))->size(), 1U);
   EXPECT_EQ(AskSql(folder / "attune.db", "SELECT count(*) FROM schema_history"),
-            std::to_string(kSchemaVersion));
+            std::to_string(BuiltInMigrations().size()));
+}
+
+// A program whose schema is one further than ours.
+std::vector<Migration> OneMore(const char* text) {
+  const auto ours = BuiltInMigrations();
+  std::vector<Migration> migrations(ours.begin(), ours.end());
+  migrations.push_back({static_cast<int>(ours.size()) + 1, "0099_next", text});
+  return migrations;
+}
+
+struct StoreUpgrade : testing::Test {
+  TempFolder folder;
+  const std::string path = folder / "attune.db";
+  const std::string now = std::to_string(BuiltInMigrations().size());
+  const std::string next = std::to_string(BuiltInMigrations().size() + 1);
+  const std::string copy = path + ".v" + now + ".bak";
+
+  void SetUp() override {
+    ASSERT_TRUE(Store::Open(folder.path()).value()->Create(OpenedOf("c-1"), Instant{1}));
+  }
+  Result<Database> Upgrade(const std::vector<Migration>& migrations) {
+    return Database::Open(folder.path(), {}, migrations);
+  }
+};
+
+TEST_F(StoreUpgrade, AnOlderFileIsUpgradedAfterACopyThatStillOpens) {
+  const auto migrations =
+      OneMore("ALTER TABLE campaign ADD COLUMN extra TEXT NOT NULL DEFAULT 'x'");
+  ASSERT_TRUE(Upgrade(migrations));
+  EXPECT_EQ(AskSql(path, "PRAGMA user_version"), next);
+  EXPECT_EQ(AskSql(path, "SELECT extra FROM campaign"), "x");
+  EXPECT_EQ(AskSql(path, "SELECT max(version) FROM schema_history"), next);
+  EXPECT_EQ(AskSql(copy, "PRAGMA user_version"), now);
+  EXPECT_EQ(Mode(copy), 0600U);
+  // And the program of before refuses the upgraded file, but opens the copy.
+  EXPECT_EQ(Store::Open(folder.path()).error().code, ErrorCode::kNewerFormat);
+  std::filesystem::create_directory(folder / "old");
+  std::filesystem::copy_file(copy, folder / "old/attune.db");
+  EXPECT_EQ(Store::Open(folder / "old").value()->Load(CampaignId("c-1"))->size(), 1U);
+}
+
+TEST_F(StoreUpgrade, AMigrationThatFailsHalfwayLeavesTheOldSchema) {
+  const auto migrations = OneMore("CREATE TABLE half(x INTEGER) STRICT; CREATE TABEL broken(x);");
+  const auto upgraded = Upgrade(migrations);
+  ASSERT_FALSE(upgraded);
+  EXPECT_NE(upgraded.error().message.find("migration 0099_next"), std::string::npos);
+  EXPECT_EQ(AskSql(path, "PRAGMA user_version"), now);
+  EXPECT_EQ(AskSql(path, "SELECT count(*) FROM sqlite_master WHERE name = 'half'"), "0");
+  EXPECT_EQ(Store::Open(folder.path()).value()->Load(CampaignId("c-1"))->size(), 1U);
+}
+
+TEST_F(StoreUpgrade, WithoutACopyThereIsNoUpgrade) {
+  std::filesystem::create_directories(copy + ".part/in the way");
+  const auto migrations = OneMore("CREATE TABLE more(x INTEGER) STRICT");
+  const auto upgraded = Upgrade(migrations);
+  ASSERT_FALSE(upgraded);
+  EXPECT_NE(upgraded.error().message.find("the database was not upgraded"), std::string::npos);
+  EXPECT_EQ(AskSql(path, "PRAGMA user_version"), now);
+}
+
+TEST_F(StoreUpgrade, AReaderDoesNotUpgrade) {
+  const auto migrations = OneMore("CREATE TABLE more(x INTEGER) STRICT");
+  const auto reader = Database::Open(folder.path(), {.read_only = true}, migrations);
+  ASSERT_FALSE(reader);
+  EXPECT_NE(reader.error().message.find("older schema"), std::string::npos);
+  EXPECT_EQ(AskSql(path, "PRAGMA user_version"), now);
 }
 
 }  // namespace
