@@ -17,6 +17,7 @@ namespace {
 // A gap shorter than this, before a kernel that was already queued, is the cost of starting it.
 // HTA's threshold for consecutive kernels (30, in microseconds as it is applied).
 constexpr std::int64_t kKernelWait = 30'000;
+constexpr std::int64_t kShortGap = 200'000;
 constexpr std::int64_t kSmallKernel = 10'000;  // traces: "small kernels"
 constexpr std::int64_t kSmallGemm = 50'000;
 constexpr std::size_t kTopKernels = 20;
@@ -274,6 +275,7 @@ class Analysis {
   void AddGap(std::int64_t from, const GpuEvent& g, const std::vector<Interval>& comm,
               IdleSplit& split) const {
     const std::int64_t gap = g.start - from;
+    if (gap < kShortGap) split.in_short_gaps += gap;
     if (g.launch != kNone && LaunchStart(g) > from) {
       split.host_wait += gap;
     } else if (2 * LengthWithin(comm, from, g.start) > gap) {
@@ -342,6 +344,7 @@ class Analysis {
       i.kernel_wait += s.idle.kernel_wait;
       i.comm_wait += s.idle.comm_wait;
       i.other += s.idle.other;
+      i.in_short_gaps += s.idle.in_short_gaps;
     }
     Sums& sums = report_.sums;
     std::vector<std::int64_t> kernels, delays;

@@ -34,6 +34,8 @@ struct Breakdown {
 // waiting for an event of another stream.
 struct IdleSplit {
   std::int64_t host_wait = 0, kernel_wait = 0, comm_wait = 0, other = 0;
+  // Of all four, in gaps under 200 us: idle of many launches, not of one stall.
+  std::int64_t in_short_gaps = 0;
   std::int64_t total() const { return host_wait + kernel_wait + comm_wait + other; }
 };
 
