@@ -2,6 +2,7 @@
 // sum and length. It stops at the end of a member; going on with the next is done here.
 #include <isa-l/igzip_lib.h>
 
+#include <optional>
 #include <vector>
 
 #include "byte_source.h"
@@ -23,9 +24,12 @@ class GzipSource final : public ByteSource {
     // 1 GiB a call is far above any window; the field has 32 bits.
     state_.avail_out = static_cast<std::uint32_t>(n < (1u << 30) ? n : (1u << 30));
     const std::uint32_t asked = state_.avail_out;
-    while (state_.avail_out == asked && !ended_) {
-      ATTUNE_RETURN_IF_ERROR(Step());
+    while (state_.avail_out == asked && !ended_ && !failure_) {
+      Status step = Step();
+      if (!step) failure_ = std::move(step.error());
     }
+    // What came out before the damage is handed out first.
+    if (failure_ && state_.avail_out == asked) return Fail(*failure_);
     return static_cast<std::size_t>(asked - state_.avail_out);
   }
 
@@ -65,7 +69,6 @@ class GzipSource final : public ByteSource {
     const std::uint32_t out_before = state_.avail_out;
     const int error = isal_inflate(&state_);
     if (error != ISAL_DECOMP_OK && error != ISAL_END_INPUT && error != ISAL_OUT_OVERFLOW) {
-      ended_ = true;
       return Fail(ErrorCode::kCorrupt, "damaged gzip data");
     }
     if (state_.block_state == ISAL_BLOCK_FINISH) {
@@ -77,7 +80,6 @@ class GzipSource final : public ByteSource {
       cut_ = true;
       ended_ = true;
     } else if (stuck && state_.avail_in != 0) {
-      ended_ = true;
       return Fail(ErrorCode::kCorrupt, "damaged gzip data");
     }
     return {};
@@ -104,6 +106,7 @@ class GzipSource final : public ByteSource {
   std::unique_ptr<ByteSource> compressed_;
   std::vector<std::uint8_t> input_;
   inflate_state state_{};
+  std::optional<Error> failure_;
   bool in_member_ = false;
   bool input_ended_ = false, ended_ = false, cut_ = false, trailing_ = false;
 };

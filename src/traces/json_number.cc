@@ -40,7 +40,7 @@ std::optional<std::int64_t> SlowMicros(std::string_view s, bool negative) {
     }
     if (c < '0' || c > '9') break;
     any = true;
-    if (mantissa < 100'000'000'000'000'000ull) {
+    if (mantissa < 1'000'000'000'000'000'000ull) {
       mantissa = mantissa * 10 + static_cast<std::uint64_t>(c - '0');
       if (point) --exponent;
     } else if (!point) {

@@ -8,11 +8,6 @@ namespace {
 
 constexpr std::size_t kBlock = 64;
 
-bool EndsScalar(char c) {
-  return c == ',' || c == '}' || c == ']' || c == ' ' || c == '\n' || c == '\r' || c == '\t' ||
-         c == ':' || c == '"';
-}
-
 }  // namespace
 
 JsonWindow::JsonWindow(ByteSource& source, std::size_t start_bytes, std::size_t max_bytes)
@@ -91,18 +86,6 @@ std::size_t JsonWindow::ContainerEnd(std::size_t i) const {
   return kMore;
 }
 
-std::size_t JsonWindow::ValueEnd(std::size_t i) const {
-  if (i >= size_) return kMore;
-  const char c = bytes_[i];
-  if (c == '"') {
-    const std::size_t end = StringEnd(i + 1);
-    return end == kMore ? kMore : end + 1;
-  }
-  if (c == '{' || c == '[') return ContainerEnd(i);
-  while (i < size_ && !EndsScalar(bytes_[i])) ++i;
-  return i < size_ ? i : kMore;
-}
-
 Result<bool> JsonWindow::DropValue(std::size_t i) {
   const char first = bytes_[i];
   // A scalar that fills a window is junk; drop up to what ends it.
@@ -127,7 +110,7 @@ Result<bool> JsonWindow::DropValue(std::size_t i) {
     std::size_t end = kMore;
     if (scalar) {
       for (std::size_t at = 0; at < usable && end == kMore; ++at) {
-        if (EndsScalar(bytes_[at])) end = at;
+        if (kEndsScalar[static_cast<unsigned char>(bytes_[at])] != 0) end = at;
       }
     } else if (first == '"') {
       const std::size_t at = NextBit(quote_.data(), skip);

@@ -2,6 +2,7 @@
 // in them. Memory is the window's, whatever the document's size.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,15 @@ namespace attune::traces {
 
 // Positions are offsets in the window; kMore: the answer lies beyond it.
 inline constexpr std::size_t kMore = static_cast<std::size_t>(-1);
+
+// , } ] : " white space; and NUL, which stands behind the last byte.
+inline constexpr std::array<char, 256> kEndsScalar = [] {
+  std::array<char, 256> ends{};
+  for (const char c : {',', '}', ']', ':', '"', ' ', '\n', '\r', '\t', '\0'}) {
+    ends[static_cast<unsigned char>(c)] = 1;
+  }
+  return ends;
+}();
 
 class JsonWindow {
  public:
@@ -41,7 +51,10 @@ class JsonWindow {
 
   // First byte at or after i that is no white space; size() when there is none.
   std::size_t SkipSpace(std::size_t i) const {
+    // Profilers write nothing, one space, or a line break and an indent.
     const char* p = bytes_.data();
+    if (p[i] > ' ') return i;
+    if (p[i] == ' ' && p[i + 1] > ' ') return i + 1;
     while (p[i] == ' ' || p[i] == '\n' || p[i] == '\r' || p[i] == '\t') ++i;
     return i;
   }
@@ -61,7 +74,17 @@ class JsonWindow {
     return (bits & (~std::uint64_t{0} >> (63 - (to - 1) % 64))) != 0;
   }
   // i: the start of a JSON value. Just after it, or kMore. A scalar ends at , } ] or white space.
-  std::size_t ValueEnd(std::size_t i) const;
+  std::size_t ValueEnd(std::size_t i) const {
+    const char c = bytes_[i];
+    if (c == '"') {
+      const std::size_t end = StringEnd(i + 1);
+      return end == kMore ? kMore : end + 1;
+    }
+    if (c == '{' || c == '[') return ContainerEnd(i);
+    const char* p = bytes_.data();
+    while (kEndsScalar[static_cast<unsigned char>(p[i])] == 0) ++i;
+    return i < size_ ? i : kMore;
+  }
 
   // Reads and drops the rest of a value that starts at i and does not fit, whatever its size.
   // False: the source ended in it. After it the window starts just behind the value.

@@ -1,6 +1,7 @@
 #include "kineto_event.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "attune/base/text.h"
@@ -19,25 +20,58 @@ inline void Assign(RawValue& field, const RawValue& value, RawEvent& event) {
   field = value;
 }
 
+// Equal text of a length that is known already.
+template <std::size_t N>
+inline bool Is(const char* text, const char (&literal)[N]) {
+  return std::memcmp(text, literal, N - 1) == 0;
+}
+
 inline void Record(RawEvent& e, std::string_view key, const RawValue& value) {
+  const char* k = key.data();
   switch (key.size()) {
     case 2:
-      if (key[0] == 'p' && key[1] == 'h') Assign(e.ph, value, e);
-      if (key[0] == 't' && key[1] == 's') Assign(e.ts, value, e);
+      if (Is(k, "ph")) {
+        Assign(e.ph, value, e);
+      } else if (Is(k, "ts")) {
+        Assign(e.ts, value, e);
+      }
       break;
     case 3:
-      if (key == "cat") Assign(e.cat, value, e);
-      if (key == "pid") Assign(e.pid, value, e);
-      if (key == "tid") Assign(e.tid, value, e);
-      if (key == "dur") Assign(e.dur, value, e);
+      if (Is(k, "cat")) {
+        Assign(e.cat, value, e);
+      } else if (Is(k, "pid")) {
+        Assign(e.pid, value, e);
+      } else if (Is(k, "tid")) {
+        Assign(e.tid, value, e);
+      } else if (Is(k, "dur")) {
+        Assign(e.dur, value, e);
+      }
       break;
     case 4:
-      if (key == "name") Assign(e.name, value, e);
-      if (key == "args") Assign(e.args, value, e);
+      if (Is(k, "name")) {
+        Assign(e.name, value, e);
+      } else if (Is(k, "args")) {
+        Assign(e.args, value, e);
+      }
       break;
     default:
       break;
   }
+}
+
+constexpr char kCheckpointFile[] = "torch/utils/checkpoint.py";
+
+inline bool IsCheckpointFrame(std::string_view name) {
+  return name.size() >= sizeof kCheckpointFile - 1 && Is(name.data(), kCheckpointFile);
+}
+
+// Half of a trace is flow arrows and instants, or Python frames: they are counted only, and the
+// rest of such an event need not be looked at. Asked after each key.
+inline bool NothingMoreMatters(const RawEvent& e, std::string_view key) {
+  if (key.size() == 2) return e.ph.size == 1 && e.ph.data[0] != 'X';
+  if (key.size() != 3 && key.size() != 4) return false;
+  return e.cat.size == 15 && e.ph.size == 1 && e.name.present() &&
+         Is(e.cat.data, "python_function") && !IsCheckpointFrame(e.name.text());
 }
 
 std::uint8_t& Slot(std::vector<std::uint8_t>& table, std::uint32_t id) {
@@ -85,11 +119,14 @@ std::int64_t Product(std::string_view list) {
   if (list.size() < 2) return 0;
   std::int64_t product = 1;
   int count = 0;
-  for (const std::string_view part : Split(list.substr(1, list.size() - 2), ',')) {
-    const auto n = ParseUnsigned(Trim(part));
+  list = list.substr(1, list.size() - 2);
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    const auto n = ParseUnsigned(Trim(list.substr(0, comma)));
     if (!n || *n == 0 || *n > 0xffffffffull || product > (std::int64_t{1} << 31)) return 0;
     product *= static_cast<std::int64_t>(*n);
     ++count;
+    list.remove_prefix(std::min(comma + 1, list.size()));
   }
   return count == 3 ? product : 0;
 }
@@ -112,7 +149,7 @@ enum class EventDecoder::Category : std::uint8_t {
 
 struct EventDecoder::Arguments {
   RawValue correlation, stream, device, external_id, grid;
-  RawValue collective, elements, out_elements, group_size, dtype, group, description, ranks;
+  RawValue collective, elements, group_size, dtype, group, description, ranks;
   bool read = false;
 };
 
@@ -140,6 +177,7 @@ std::size_t ParseEvent(const JsonWindow& window, std::size_t begin, RawEvent& ev
       value.size -= 2;
     }
     Record(event, key, value);
+    if (NothingMoreMatters(event, key)) return window.ContainerEnd(begin);
     i = window.SkipSpace(end);
     const char next = window.At(i);
     if (next == '}') return i + 1;
@@ -185,47 +223,50 @@ EventDecoder::Category EventDecoder::CategoryOf(const RawEvent& event) {
     // The legacy form of torch.autograd.profiler.
     return event.pid.text() == "CPU functions" ? Category::kOperator : Category::kUnknown;
   }
+  const char* t = c.data();
   switch (c.size()) {
     case 5:
-      if (c == "Trace") return Category::kIgnored;
+      if (Is(t, "Trace")) return Category::kIgnored;
       break;
     case 6:
-      if (c == "cpu_op") return Category::kOperator;
-      if (c == "kernel" || c == "Kernel") return Category::kKernel;
-      if (c == "Memcpy") return Category::kMemcpy;
-      if (c == "Memset") return Category::kMemset;
+      if (Is(t, "cpu_op")) return Category::kOperator;
+      if (Is(t, "kernel") || Is(t, "Kernel")) return Category::kKernel;
+      if (Is(t, "Memcpy")) return Category::kMemcpy;
+      if (Is(t, "Memset")) return Category::kMemset;
       break;
     case 7:
-      if (c == "Runtime") return Category::kRuntime;
+      if (Is(t, "Runtime")) return Category::kRuntime;
       break;
     case 8:
-      if (c == "Operator") return Category::kOperator;
-      if (c == "overhead") return Category::kOverhead;
+      if (Is(t, "Operator")) return Category::kOperator;
+      if (Is(t, "overhead")) return Category::kOverhead;
       break;
     case 9:
-      if (c == "cuda_sync") return Category::kIgnored;
+      if (Is(t, "cuda_sync")) return Category::kIgnored;
       break;
     case 10:
-      if (c == "gpu_memcpy") return Category::kMemcpy;
-      if (c == "gpu_memset") return Category::kMemset;
+      if (Is(t, "gpu_memcpy")) return Category::kMemcpy;
+      if (Is(t, "gpu_memset")) return Category::kMemset;
       break;
     case 11:
-      if (c == "cuda_driver" || c == "xpu_runtime" || c == "hip_runtime") return Category::kRuntime;
+      if (Is(t, "cuda_driver") || Is(t, "xpu_runtime") || Is(t, "hip_runtime")) {
+        return Category::kRuntime;
+      }
       break;
     case 12:
-      if (c == "cuda_runtime") return Category::kRuntime;
+      if (Is(t, "cuda_runtime")) return Category::kRuntime;
       break;
     case 15:
-      if (c == "python_function") return Category::kPython;
-      if (c == "user_annotation") return Category::kAnnotation;
-      if (c == "collective_comm") return Category::kIgnored;
+      if (Is(t, "python_function")) return Category::kPython;
+      if (Is(t, "user_annotation")) return Category::kAnnotation;
+      if (Is(t, "collective_comm")) return Category::kIgnored;
       break;
     case 19:
-      if (c == "gpu_user_annotation" || c == "cuda_profiler_range") return Category::kIgnored;
-      if (c == "privateuse1_runtime") return Category::kRuntime;
+      if (Is(t, "gpu_user_annotation") || Is(t, "cuda_profiler_range")) return Category::kIgnored;
+      if (Is(t, "privateuse1_runtime")) return Category::kRuntime;
       break;
     case 20:
-      if (c == "external_correlation") return Category::kIgnored;
+      if (Is(t, "external_correlation")) return Category::kIgnored;
       break;
     default:
       break;
@@ -271,41 +312,39 @@ EventDecoder::Arguments EventDecoder::ReadArguments(const JsonWindow& window, co
   const auto begin = static_cast<std::size_t>(event.args.data - window.data());
   a.read = ForEachMember(
       window, begin, [&a, collective](std::string_view key, const RawValue& value, std::size_t) {
+        const char* k = key.data();
         switch (key.size()) {
           case 4:
-            if (key == "grid") a.grid = value;
+            if (Is(k, "grid")) a.grid = value;
             break;
           case 5:
-            if (collective && key == "dtype") a.dtype = value;
+            if (collective && Is(k, "dtype")) a.dtype = value;
             break;
           case 6:
-            if (key == "stream") a.stream = value;
-            if (key == "device") a.device = value;
+            if (Is(k, "stream")) a.stream = value;
+            if (Is(k, "device")) a.device = value;
             break;
           case 10:
-            if (collective && key == "Group size") a.group_size = value;
+            if (collective && Is(k, "Group size")) a.group_size = value;
             break;
           case 11:
-            if (key == "correlation") a.correlation = value;
-            if (key == "External id" || key == "external id") a.external_id = value;
+            if (Is(k, "correlation")) a.correlation = value;
+            if (Is(k, "External id") || Is(k, "external id")) a.external_id = value;
             break;
           case 13:
-            if (collective && key == "In msg nelems") a.elements = value;
-            break;
-          case 14:
-            if (collective && key == "Out msg nelems") a.out_elements = value;
+            if (collective && Is(k, "In msg nelems")) a.elements = value;
             break;
           case 15:
-            if (collective && key == "Collective name") a.collective = value;
+            if (collective && Is(k, "Collective name")) a.collective = value;
             break;
           case 18:
-            if (collective && key == "Process Group Name") a.group = value;
+            if (collective && Is(k, "Process Group Name")) a.group = value;
             break;
           case 19:
-            if (collective && key == "Process Group Ranks") a.ranks = value;
+            if (collective && Is(k, "Process Group Ranks")) a.ranks = value;
             break;
           case 25:
-            if (collective && key == "Process Group Description") a.description = value;
+            if (collective && Is(k, "Process Group Description")) a.description = value;
             break;
           default:
             break;
@@ -446,7 +485,7 @@ void EventDecoder::Host(const JsonWindow& window, const RawEvent& event, Categor
 void EventDecoder::Python(const RawEvent& event, std::int64_t at) {
   ++store_.python_events;
   const std::string_view text = event.name.text();
-  if (text.rfind("torch/utils/checkpoint.py", 0) != 0) return;
+  if (!IsCheckpointFrame(text)) return;
   if (text.find("unpack_hook") == std::string_view::npos &&
       text.find(": backward") == std::string_view::npos) {
     return;

@@ -17,9 +17,12 @@ constexpr std::int64_t kLargeShareOfMedian = 10;
 // Correlation ids are unique in a process, but files that were glued together repeat them: the
 // launch is the last one before the kernel starts.
 void Join(EventStore& store) {
-  std::sort(store.launches.begin(), store.launches.end(), [](const Launch& a, const Launch& b) {
+  const auto by_correlation = [](const Launch& a, const Launch& b) {
     return std::tie(a.correlation, a.start, a.thread) < std::tie(b.correlation, b.start, b.thread);
-  });
+  };
+  if (!std::is_sorted(store.launches.begin(), store.launches.end(), by_correlation)) {
+    std::sort(store.launches.begin(), store.launches.end(), by_correlation);
+  }
   for (GpuEvent& g : store.gpu) {
     if (!g.has_correlation) continue;
     const auto after = std::upper_bound(

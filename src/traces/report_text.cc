@@ -121,9 +121,13 @@ class Writer {
   }
 
  private:
+  void Heading(std::string_view text) {
+    out_ += "\n" + Wrap(text, static_cast<std::size_t>(width_), "");
+  }
+
   void Bottlenecks() {
     if (d_.bottlenecks.empty()) return;
-    out_ += "\nbottlenecks (share of the step; > is past its threshold)\n";
+    Heading("bottlenecks (share of the step; > is past its threshold)");
     for (const Bottleneck& b : d_.bottlenecks) {
       const std::string share = b.share < 0 ? "    -  " : fmt::format("{:5.1f} %", 100 * b.share);
       out_ += Fit(fmt::format("{} {} {:<22} {}", b.named ? '>' : ' ', share, b.cls, b.evidence),
@@ -145,12 +149,12 @@ class Writer {
       HostBars();
       return;
     }
-    out_ += "\ntime of the GPU";
+    std::string legend = "time of the GPU";
     for (std::size_t i = 0; i < kPartNames.size() - 1; ++i) {
       const std::string mark = unicode_ ? std::string(kUnicode[i]) : std::string(1, kAscii[i]);
-      out_ += fmt::format("{} {} {}", i == 0 ? " (" : ",", mark, kPartNames[i]);
+      legend += fmt::format("{} {} {}", i == 0 ? ":" : ",", mark, kPartNames[i]);
     }
-    out_ += ")\n";
+    Heading(legend);
     std::size_t shown = 0;
     for (const RankTrace& t : set_.ranks) {
       if (!t.HasGpu()) continue;
@@ -186,7 +190,7 @@ class Writer {
   void HostBars() {
     for (const RankTrace& t : set_.ranks) {
       if (t.host.classes.empty()) continue;
-      out_ += fmt::format("\nhost operators of {}, own time\n", RankName(t));
+      Heading(fmt::format("host operators of {}, own time", RankName(t)));
       ClassBars(t.host.classes, t.host.span);
       Rows("operators", t.host.top);
     }
@@ -194,7 +198,7 @@ class Writer {
 
   void Rows(std::string_view what, const std::vector<KernelRow>& rows) {
     if (rows.empty()) return;
-    out_ += fmt::format("\n{} (total, count, median)\n", what);
+    Heading(fmt::format("{} (total, count, median)", what));
     for (std::size_t i = 0; i < std::min(rows.size(), kMaxKernels); ++i) {
       const KernelRow& k = rows[i];
       out_ += Fit(
@@ -205,11 +209,11 @@ class Writer {
 
   void OneRank(const RankTrace& t) {
     if (!t.HasGpu()) return;
-    out_ += "\nkernels by class (sums of durations, of busy time)\n";
+    Heading("kernels by class (sums of durations, of busy time)");
     ClassBars(t.classes, t.analysed.busy);
     Rows("kernels", t.top);
     if (!t.collectives.empty()) {
-      out_ += "\ncommunication (exposed, time, count)\n";
+      Heading("communication (exposed, time, count)");
       for (const CollectiveRow& c : t.collectives) {
         if (c.count == 0) continue;
         out_ += Fit(fmt::format("  {:>10} {:>10} {:>6}  {} {}{}", Time(c.exposed), Time(c.time),
@@ -221,7 +225,7 @@ class Writer {
                     width_);
       }
     }
-    out_ += "\nstreams (busy; idle by host wait, kernel wait, communication wait, other)\n";
+    Heading("streams (busy; idle by host wait, kernel wait, communication wait, other)");
     for (const StreamFigures& s : t.streams) {
       out_ += Fit(fmt::format("  device {} stream {:<6} {:>10}; {:>10} {:>10} {:>10} {:>10}",
                               s.device, s.stream, Time(s.busy), Time(s.idle.host_wait),
@@ -234,10 +238,10 @@ class Writer {
     const AcrossRanks& a = set_.across;
     if (set_.ranks.size() < 2) return;
     if (!a.why_empty.empty()) {
-      out_ += "\nranks are not compared: " + a.why_empty + "\n";
+      Heading("ranks are not compared: " + a.why_empty);
       return;
     }
-    out_ += "\nwho enters collectives last (last in, waiting caused, own waiting)\n";
+    Heading("who enters collectives last (last in, waiting caused, own waiting)");
     for (const RankLateness& l : a.lateness) {
       out_ += fmt::format("  rank {:<6} {:>5} {:>10} {:>10}\n", l.rank, l.last_in, Time(l.caused),
                           Time(l.waited));
@@ -248,7 +252,7 @@ class Writer {
     bool any = false;
     for (const RankTrace& t : set_.ranks) {
       for (const ParseNote& n : t.notes) {
-        if (!any) out_ += "\nnotes\n";
+        if (!any) Heading("notes");
         any = true;
         const std::string of = set_.ranks.size() > 1 ? RankName(t) + ": " : "";
         out_ += Wrap(
