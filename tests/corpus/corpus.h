@@ -33,5 +33,6 @@ Result<std::vector<Row>> ReadFailures(const std::vector<std::string>& paths);
 Result<std::vector<Row>> ReadLogs(const std::vector<std::string>& paths);
 Result<std::vector<Row>> ReadProposals(const std::vector<std::string>& paths);
 Result<std::vector<Row>> ReadStatistics(const std::vector<std::string>& paths);
+Result<std::vector<Row>> ReadTraceFolders(const std::vector<std::string>& paths);
 
 }  // namespace attune::corpus

@@ -35,6 +35,7 @@ const std::vector<Kind> kKinds = {
     {"statistics", &ReadStatistics},
     {"failures", &ReadFailures},
     {"logs", &ReadLogs},
+    {"traces", &ReadTraceFolders},
 };
 
 std::string OneLine(std::string_view s) { return EscapeForDisplay(s, 4000); }
