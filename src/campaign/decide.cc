@@ -6,6 +6,7 @@
 
 #include "attune/base/check.h"
 #include "attune/campaign/campaign.h"
+#include "attune/gates/calibration.h"
 #include "config_gate.h"
 #include "final_stage.h"
 #include "judge.h"
@@ -161,7 +162,7 @@ Action DecideCalibrating(const CampaignState& s, Instant now, const SessionLimit
     std::vector<Fact> facts;
     const Calibration calibration = CalibrationOf(s);
     if (!s.budget) {
-      const GpuMillis budget = AutoBudget(calibration.launch_cost);
+      const GpuMillis budget = AutoBudget(calibration.launch_cost, Thresholds{});
       facts.emplace_back(
           BudgetSet{budget, fmt::format("auto: 30 x {} GPU-h a launch, rounded up to 10",
                                         ShowGpuHours(calibration.launch_cost))});

@@ -24,11 +24,11 @@ bool RunsStopAsked(StopWhy why) {
 
 LaunchSpec SpecOf(const CampaignState& state, const LaunchIntended& intent, const Env& passed) {
   const Recipe& recipe = state.recipe;
-  LaunchSpec spec{.token = intent.token,
-                  .slots = intent.slots,
-                  .limit = intent.limit,
-                  .stages = {},
-                  .exclude = intent.exclude};
+  LaunchSpec spec;
+  spec.token = intent.token;
+  spec.slots = intent.slots;
+  spec.limit = intent.limit;
+  spec.exclude = intent.exclude;
   for (const RunPlan& plan : intent.runs) {
     Env env = recipe.launcher.env;
     for (const auto& [name, value] : passed) env[name] = value;
@@ -177,12 +177,38 @@ Result<std::vector<Fact>> Effects::DoShip(const CampaignState& state) {
   return std::vector<Fact>{std::move(shipped)};
 }
 
-Result<Effects::Reader*> Effects::ReaderOf(const CampaignState& state, const RunRecord& run) {
-  const auto it = readers_.find(run.plan.id);
-  if (it != readers_.end()) return &it->second;
-  ATTUNE_TRY(auto parser, MakeLogParser(state.recipe.log));
-  Reader reader{.parser = std::move(parser), .to_skip = run.steps.size(), .finished = false};
-  return &readers_.emplace(run.plan.id, std::move(reader)).first->second;
+Effects::Reader& Effects::ReaderOf(const RunRecord& run) {
+  const auto [it, fresh] = readers_.try_emplace(run.plan.id);
+  if (fresh) it->second.to_skip = run.steps.size();
+  return it->second;
+}
+
+Result<LogNews> Effects::ReadLog(const CampaignState& state, Reader& reader,
+                                 const StageObservation& seen) {
+  for (const LogChunk& chunk : seen.log) {
+    std::unique_ptr<LogParser>& parser = reader.parsers[chunk.rank];
+    if (!parser) {
+      ATTUNE_TRY(parser, MakeLogParser(state.recipe.log));
+    }
+    parser->Feed(chunk.bytes, chunk.arrival_ms);
+  }
+  const bool finish = seen.ended && !reader.finished;
+  reader.finished = reader.finished || seen.ended;
+  LogNews all;
+  for (auto& [rank, parser] : reader.parsers) {
+    if (finish) parser->Finish();
+    LogNews news = parser->Take();
+    if (!news.steps.empty() && !reader.step_rank) reader.step_rank = rank;
+    if (reader.step_rank == rank) all.steps = std::move(news.steps);
+    if (!all.argument_block) all.argument_block = std::move(news.argument_block);
+    if (news.memory) {
+      if (!all.memory) all.memory = MemorySeen{};
+      all.memory->max_allocated = std::max(all.memory->max_allocated, news.memory->max_allocated);
+      all.memory->max_reserved = std::max(all.memory->max_reserved, news.memory->max_reserved);
+    }
+    if (!all.failure) all.failure = std::move(news.failure);
+  }
+  return all;
 }
 
 Status Effects::ReadStage(const CampaignState& state, const RunRecord& run,
@@ -193,15 +219,10 @@ Status Effects::ReadStage(const CampaignState& state, const RunRecord& run,
   if (seen.started && !run.started) {
     facts.emplace_back(RunStarted{id, seen.node, seen.folder});
   }
-  ATTUNE_TRY(Reader * reader, ReaderOf(state, run));
-  for (const LogChunk& chunk : seen.log) reader->parser->Feed(chunk.bytes, chunk.arrival_ms);
-  if (seen.ended && !reader->finished) {
-    reader->parser->Finish();
-    reader->finished = true;
-  }
-  LogNews news = reader->parser->Take();
-  const std::size_t known = std::min(reader->to_skip, news.steps.size());
-  reader->to_skip -= known;
+  Reader& reader = ReaderOf(run);
+  ATTUNE_TRY(LogNews news, ReadLog(state, reader, seen));
+  const std::size_t known = std::min(reader.to_skip, news.steps.size());
+  reader.to_skip -= known;
   news.steps.erase(news.steps.begin(), news.steps.begin() + static_cast<std::ptrdiff_t>(known));
   if (news.argument_block && run.block.empty()) {
     facts.emplace_back(DumpSeen{id, std::move(*news.argument_block)});
@@ -216,7 +237,10 @@ Status Effects::ReadStage(const CampaignState& state, const RunRecord& run,
                          : (news.steps.empty() ? -1 : news.steps.front().arrival_ms);
   if (!news.steps.empty()) facts.emplace_back(StepsSeen{id, std::move(news.steps)});
   std::optional<FailureSign> failure = std::move(news.failure);
-  if (failure && (!run.failure || run.failure->line != failure->line)) {
+  // A sign with an empty class takes the last one back: the run lived on.
+  if (failure && (run.failure || !failure->cls.empty()) &&
+      (!run.failure || run.failure->line != failure->line || run.failure->cls != failure->cls ||
+       run.failure->fatal != failure->fatal)) {
     facts.emplace_back(FailureNoted{id, failure->cls, failure->line, failure->detail,
                                     failure->line_number, failure->fatal});
   }
@@ -239,6 +263,7 @@ Status Effects::ReadStage(const CampaignState& state, const RunRecord& run,
       .steps_wanted = std::min(run.plan.steps_wanted, PlanWindow(state).expected()),
       .progressing = steps_seen > run.steps.size() || StillProgressing(run, parts_.clock.Now()),
       .log_name = seen.folder.empty() ? std::string("out") : seen.folder + "/out"};
+  evidence.asked_for_failure = run.stop && run.stop->why == StopWhy::kFatalLine;
   if (!seen.started && !seen.ended && !evidence.scheduler) {
     evidence.scheduler = RunEnd::kNeverStarted;
   }

@@ -18,9 +18,12 @@ class Effects {
   Result<std::vector<Fact>> Perform(const Action& action, const CampaignState& state);
 
  private:
+  // One parser a rank, because bytes of several files must not meet in one line. Steps are taken
+  // from the first rank that prints any, so that none counts twice.
   struct Reader {
-    std::unique_ptr<LogParser> parser;
-    std::size_t to_skip = 0;  // steps that are committed already: the parser starts from byte 0
+    std::map<int, std::unique_ptr<LogParser>> parsers;
+    std::optional<int> step_rank;
+    std::size_t to_skip = 0;  // steps that are committed already: the parsers start from byte 0
     bool finished = false;
   };
   using Facts = Result<std::vector<Fact>>;
@@ -33,7 +36,8 @@ class Effects {
   Facts DoShip(const CampaignState& state);
   Facts DoWait(const CampaignState& state, const Wait& wait);
 
-  Result<Reader*> ReaderOf(const CampaignState& state, const RunRecord& run);
+  Reader& ReaderOf(const RunRecord& run);
+  Result<LogNews> ReadLog(const CampaignState& state, Reader& reader, const StageObservation& seen);
   Status ReadStage(const CampaignState& state, const RunRecord& run, const StageObservation& seen,
                    const Observation& launch, std::vector<Fact>& facts);
 

@@ -292,7 +292,13 @@ std::optional<CalibrationTrouble> TroubleOf(const CampaignState& s) {
   for (const auto& [id, run] : s.runs) {
     if (run.purpose != Purpose::kCalibration || !run.judged) continue;
     const bool valid = run.judged->validity == Validity::kValid;
-    attempts.push_back({valid, valid ? std::string() : std::string(Word(run.end->detail.end))});
+    std::string cause;
+    if (!valid) {
+      cause = Word(run.end->detail.end);
+      const GateVerdict verdict = VerdictOf(run.judged->findings);
+      if (const Finding* why = verdict.FirstRefusal()) cause = why->rule;
+    }
+    attempts.push_back({valid, std::move(cause)});
     if (run.judged->standing == Standing::kFailed) {
       last_failed = &run;
       failures_in_a_row++;

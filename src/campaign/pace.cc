@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "attune/gates/candidate_traits.h"
+#include "attune/gates/measurement_check.h"
 #include "attune/gates/ship_check.h"
 #include "plan.h"
 
@@ -13,16 +14,11 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr int kDefaultSteps = 20;
-constexpr int kDefaultStepsWhenSlow = 10;  // a baseline step takes over 30 s
-constexpr double kSlowStepMs = 30'000;
 constexpr int kBoundFactor = 3;  // a candidate up to three times as fast still fills its window
 constexpr Millis kDefaultRunLimit = std::chrono::hours(2);
 constexpr Millis kSmallestLimit = seconds(60);  // start-up of a small job varies by whole seconds
 constexpr double kStartupFactor = 1.5, kStepFactor = 2.0, kFinalFactor = 1.2;
-constexpr int kAutoLaunches = 30;
 constexpr int kRehearsalSteps = 20;  // one evaluation, one save, and their neighbours
-constexpr std::int64_t kAutoRound = std::int64_t{10} * 3'600'000;
 
 Millis Scaled(double ms) { return Millis{static_cast<std::int64_t>(std::ceil(ms))}; }
 
@@ -66,12 +62,7 @@ WindowPlan PlanWindow(const CampaignState& s) {
   const std::optional<Pace> pace = PaceOf(s);
   WindowPlan plan;
   plan.warmup = spec.warmup_steps;
-  const bool slow = pace && pace->step_ms > kSlowStepMs;
-  plan.steps = spec.steps.value_or(slow ? kDefaultStepsWhenSlow : kDefaultSteps);
-  if (pace) {
-    const double fill = std::ceil(static_cast<double>(spec.min_seconds.count()) / pace->step_ms);
-    plan.steps = std::max(plan.steps, static_cast<int>(std::min(fill, 100'000.0)));
-  }
+  plan.steps = WindowSteps(spec, pace ? pace->step_ms : 0, Thresholds{});
   // Before anything is known of the step time the bound allows for steps down to 20 ms.
   const int unknown = static_cast<int>(spec.min_seconds.count() / 20);
   plan.bound = plan.warmup + kBoundFactor * (pace ? plan.steps : std::max(plan.steps, unknown));
@@ -97,7 +88,10 @@ Millis FinalLimit(const CampaignState& s) {
   const std::optional<Pace> pace = PaceOf(s);
   const double step = s.calibration ? s.calibration->step_ms : (pace ? pace->step_ms : 0);
   const double startup = pace ? static_cast<double>(pace->startup.count()) : 0;
-  const double one = startup + PlanWindow(s).expected() * std::max(step, pace ? pace->step_ms : 0);
+  // Final runs are as long as the calibration's, whose every step they are compared with.
+  const int steps = std::max(PlanWindow(s).expected(),
+                             s.calibration ? static_cast<int>(s.calibration->losses.size()) : 0);
+  const double one = startup + steps * std::max(step, pace ? pace->step_ms : 0);
   return Rounded(s, std::max(Scaled(2 * kFinalFactor * one), 2 * kSmallestLimit));
 }
 
@@ -130,11 +124,6 @@ bool Affordable(const CampaignState& s, GpuMillis hold, bool keep_reserve) {
   if (!s.budget) return true;  // "auto", not computed yet: bounded by the number of launches
   const GpuMillis kept = keep_reserve ? Reserve(s) : GpuMillis{};
   return s.ledger.Charged() + s.ledger.held + hold + kept <= *s.budget;
-}
-
-GpuMillis AutoBudget(GpuMillis launch_cost) {
-  const std::int64_t raw = kAutoLaunches * launch_cost.value;
-  return {std::max<std::int64_t>((raw + kAutoRound - 1) / kAutoRound, 1) * kAutoRound};
 }
 
 bool StillProgressing(const RunRecord& run, Instant now) {

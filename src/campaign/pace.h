@@ -39,9 +39,6 @@ int RehearsalStepsWanted(const CampaignState& s);
 
 // charged + holds + new hold <= budget - reserve. Calibration and final launches keep no reserve.
 bool Affordable(const CampaignState& s, GpuMillis hold, bool keep_reserve);
-// "auto": 30 x the unprofiled launch cost, rounded up to 10 GPU-h (the paper's Table D1).
-GpuMillis AutoBudget(GpuMillis launch_cost);
-
 // For a run that its time limit ended: had its steps stopped coming before? (hung or too slow)
 bool StillProgressing(const RunRecord& run, Instant now);
 // How long a run may show nothing new before it counts as hung.

@@ -104,8 +104,7 @@ Correctness CheckBlock(const CampaignState& s, const RunRecord& run) {
   input.candidate = &run.block;
   input.per_launch = PerLaunchKeys();
   if (s.calibration) {
-    input.per_launch.insert(s.calibration->varying_keys.begin(),
-                            s.calibration->varying_keys.end());
+    input.per_launch.insert(s.calibration->varying_keys.begin(), s.calibration->varying_keys.end());
   }
   const ReadbackVerdict verdict = CheckReadback(input, kLimits);
   if (!verdict.available) {
@@ -147,7 +146,10 @@ std::optional<StopAsked> WatchRun(const CampaignState& s, const RunRecord& run, 
   }
   if (IsMeasured(run)) {
     if (auto early = LookNow(s, run)) return early;
-    if (LookAtWindow(InputOf(s, run), kLimits).full) {
+    // Final runs go on for as long as the calibration's did: level 3 compares every step of them.
+    const bool long_enough = run.purpose != Purpose::kFinal || !s.calibration ||
+                             run.steps.size() >= s.calibration->losses.size();
+    if (long_enough && LookAtWindow(InputOf(s, run), kLimits).full) {
       return StopAsked{id, StopWhy::kEnough, {}, "the window is whole"};
     }
   }
