@@ -16,17 +16,14 @@ using namespace gates;
 GateVerdict Done(Findings findings) { return VerdictOf(std::move(findings)); }
 
 // Two spellings of one attribute in one argument list: which one holds depends on their order.
-void CheckAliases(const Arguments& args, const Rules& rules, Findings& out) {
-  std::vector<std::string_view> dests;
-  dests.reserve(args.items().size());
-  for (const Argument& a : args.items()) {
-    if (const FlagRow* row = FindFlag(rules, a.flag)) dests.push_back(row->dest);
+void CheckAliases(const Arguments& args, std::string_view flag, const Rules& rules, Findings& out) {
+  const FlagRow* own = FindFlag(rules, flag);
+  if (own == nullptr || !args.Has(flag)) return;
+  for (const FlagRow& row : rules.flags) {
+    if (row.dest != own->dest || row.flag == flag || !args.Has(row.flag)) continue;
+    out.push_back(Refusal("schema.alias", std::string(flag), "", "",
+                          "stands beside " + std::string(row.flag) + ", which sets the same"));
   }
-  std::sort(dests.begin(), dests.end());
-  const auto twice = std::adjacent_find(dests.begin(), dests.end());
-  if (twice == dests.end()) return;
-  out.push_back(Refusal("schema.alias", std::string(*twice), "", "",
-                        "two spellings of one argument stand in the candidate"));
 }
 
 // The vocabulary's enabler may be edited only where TP moves and the padding would move with it.
@@ -85,7 +82,7 @@ GateVerdict CheckMegatron(const Recipe& recipe, const Effective& leader, const C
     return Done(std::move(out));
   }
   CheckGrouping(recipe, change, rules, out);
-  CheckAliases(candidate.args, rules, out);
+  for (const Edit& e : change.edits) CheckAliases(candidate.args, e.name, rules, out);
   if (classes.deferred.empty()) CheckFrozen(recipe.base, candidate, rules, out);
   if (Refuses(out)) return Done(std::move(out));
 
@@ -139,7 +136,7 @@ GateVerdict CheckConfig(const Recipe& recipe, const Effective& leader, const Cha
   return {};
 }
 
-bool RoundTrips(const Effective& e) { return ParseArguments(e.args.Render()) == e.args; }
+bool RoundTrips(const Effective& e) { return ParsesBack(e.args); }
 
 GateVerdict CheckDifference(const Effective& from, const Effective& to,
                             std::span<const Edit> edits) {
@@ -216,7 +213,9 @@ std::vector<Finding> CheckBaseline(const Recipe& recipe, const Rules& rules,
                           "the rendered arguments do not parse back to themselves"));
   }
   if (!megatron) return out;
-  CheckAliases(recipe.base.args, rules, out);
+  for (const Argument& a : recipe.base.args.items()) {
+    CheckAliases(recipe.base.args, a.flag, rules, out);
+  }
   const auto job = ResolveMegatron(recipe.base.args, recipe.base.env, recipe.workload);
   if (const Finding* f = std::get_if<Finding>(&job)) {
     out.push_back(*f);

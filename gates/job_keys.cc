@@ -127,17 +127,17 @@ class JobFacts::Filler {
     for (const std::string& m : members) joined += (joined.empty() ? "" : ",") + m;
     Word(key, out_.Keep(std::move(joined)));
   }
-  bool Has(Text flag) const { return out_.Flag(flag) != nullptr; }
-  Text Value(Text flag) const {
+  bool Has(const FlagName& flag) const { return out_.Flag(flag) != nullptr; }
+  Text Value(const FlagName& flag) const {
     const Argument* a = out_.Flag(flag);
     return a != nullptr && a->values.size() == 1 ? Text(a->values.front()) : Text();
   }
-  std::int64_t IntOf(Text flag, std::int64_t otherwise) const {
+  std::int64_t IntOf(const FlagName& flag, std::int64_t otherwise) const {
     const std::optional<std::int64_t> n = ParseInt(Value(flag));
     return n ? *n : otherwise;
   }
   // A probability that is on unless it is set to zero: Megatron-LM's default is 0.1.
-  bool Positive(Text flag) const {
+  bool Positive(const FlagName& flag) const {
     const Text v = Value(flag);
     return v.empty() || CompareDecimal(v, "0") != 0;
   }
@@ -359,19 +359,9 @@ class JobFacts::Filler {
 
 void JobFacts::Fill(const TrainingJob& job, const Effective& config, const Recipe& recipe,
                     std::int64_t start_samples) {
-  sorted_.clear();
-  for (const Argument& a : config.args.items()) sorted_.push_back(&a);
-  std::stable_sort(sorted_.begin(), sorted_.end(),
-                   [](const Argument* a, const Argument* b) { return a->flag < b->flag; });
+  flags_.emplace(config.args);
   env_ = &config.env;
   Filler(*this, job, config, recipe, start_samples).Run();
-}
-
-const Argument* JobFacts::Flag(std::string_view flag) const {
-  const auto after = std::upper_bound(sorted_.begin(), sorted_.end(), flag,
-                                      [](Text f, const Argument* a) { return f < a->flag; });
-  if (after == sorted_.begin() || (*(after - 1))->flag != flag) return nullptr;
-  return *(after - 1);
 }
 
 std::string_view JobFacts::Keep(std::string text) { return kept_.emplace_back(std::move(text)); }
@@ -381,7 +371,7 @@ KeyValue JobFacts::Get(const Condition::Term& term) const {
     case Condition::Source::kJob:
       return values_[static_cast<std::size_t>(term.key)];
     case Condition::Source::kFlag: {
-      const Argument* a = Flag(term.name);
+      const Argument* a = flags_->Find(term.flag);
       KeyValue v{KeyValue::Kind::kText, 0, "off", nullptr};
       if (a == nullptr) return v;
       v.text = a->values.empty() ? Text("on") : a->values.size() == 1 ? Text(a->values[0]) : Text();

@@ -12,14 +12,15 @@
 #include <vector>
 
 #include "attune/gates/rules.h"
+#include "attune/model/flag_index.h"
 #include "attune/model/recipe.h"
 #include "attune/model/training_job.h"
 #include "job_key_names.h"
 
 namespace attune::gates {
 
-// A value may be unknown: then a condition on it is neither true nor false. `number` then holds what
-// it would be computed from.
+// A value may be unknown: then a condition on it is neither true nor false. `number` then holds
+// what it would be computed from.
 struct KeyValue {
   enum class Kind { kUnknown, kInt, kText } kind = Kind::kUnknown;
   std::int64_t number = 0;
@@ -43,14 +44,14 @@ class JobFacts {
 
   KeyValue Get(const Condition::Term& term) const;
   KeyValue Key(JobKey key) const { return values_[static_cast<std::size_t>(key)]; }
-  const Argument* Flag(std::string_view flag) const;
+  const Argument* Flag(const FlagName& flag) const { return flags_->Find(flag); }
 
  private:
   class Filler;
   std::string_view Keep(std::string text);
 
   KeyValue values_[kJobKeyCount];
-  std::vector<const Argument*> sorted_;
+  std::optional<FlagIndex> flags_;
   const Env* env_ = nullptr;
   std::deque<std::string> kept_;  // a deque: growing must not move the strings under the views
 };

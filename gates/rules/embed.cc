@@ -174,9 +174,11 @@ Term ReadTerm(const Row& row, std::string text) {
     text = text.substr(4);
   }
   if (text.rfind("--", 0) == 0)
-    return {"{Condition::Source::kFlag, -1, " + Quote(text) + ", " + was + "}"};
+    return {"{Condition::Source::kFlag, -1, " + Quote(text) + ", " + was + ", FlagName(" +
+            Quote(text) + ")}"};
   if (text.rfind("env:", 0) == 0) {
-    return {"{Condition::Source::kEnv, -1, " + Quote(text.substr(4)) + ", " + was + "}"};
+    return {"{Condition::Source::kEnv, -1, " + Quote(text.substr(4)) + ", " + was +
+            ", FlagName(\"\")}"};
   }
   for (std::size_t i = 0; i < kJobKeyCount; ++i) {
     if (kJobKeyNames[i] != text) continue;

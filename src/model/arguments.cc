@@ -82,6 +82,22 @@ Arguments ParseArguments(std::span<const std::string> tokens) {
   return Arguments(std::move(items));
 }
 
+bool ParsesBack(const Arguments& args) {
+  bool first = true;
+  for (const Argument& a : args.items()) {
+    if (a.flag.empty()) {
+      // Tokens before the first flag; behind one they would be its values, and none is nothing.
+      if (!first || a.values.empty()) return false;
+    } else if (!OpensArgument(a.flag) ||
+               (a.flag.starts_with("--") && a.flag.find('=') != std::string::npos)) {
+      return false;
+    }
+    if (std::any_of(a.values.begin(), a.values.end(), OpensArgument)) return false;
+    first = false;
+  }
+  return true;
+}
+
 std::string CanonicalHash(const Effective& e) {
   std::vector<const Argument*> sorted;
   for (const Argument& a : e.args.items()) sorted.push_back(&a);

@@ -25,11 +25,36 @@ std::string ShowArgument(const Argument* a) {
   return Join(a->values, ",");
 }
 
-std::set<std::string> Flags(const Effective& a, const Effective& b) {
-  std::set<std::string> flags;
-  for (const Effective* e : {&a, &b}) {
-    for (const Argument& x : e->args.items()) flags.insert(x.flag);
+// All occurrences, so that a repeated flag differs from a single one.
+bool SameFlag(const Arguments& a, const Arguments& b, std::string_view flag) {
+  const auto next = [&](auto from, auto end) {
+    return std::find_if(from, end, [&](const Argument& x) { return x.flag == flag; });
+  };
+  const std::vector<Argument>&x = a.items(), &y = b.items();
+  auto p = next(x.begin(), x.end());
+  auto q = next(y.begin(), y.end());
+  while (p != x.end() && q != y.end()) {
+    if (p->values != q->values) return false;
+    p = next(p + 1, x.end());
+    q = next(q + 1, y.end());
   }
+  return p == x.end() && q == y.end();
+}
+
+// Flags that may differ, by name: those between the common start and the common end of the lists.
+// The gate compares two lists of which one was made from the other, twice a candidate.
+std::vector<std::string_view> Suspects(const Arguments& a, const Arguments& b) {
+  auto p = a.items().begin(), q = b.items().begin();
+  auto p_end = a.items().end(), q_end = b.items().end();
+  for (; p != p_end && q != q_end && *p == *q; ++p, ++q) {
+  }
+  for (; p != p_end && q != q_end && *(p_end - 1) == *(q_end - 1); --p_end, --q_end) {
+  }
+  std::vector<std::string_view> flags;
+  for (; p != p_end; ++p) flags.emplace_back(p->flag);
+  for (; q != q_end; ++q) flags.emplace_back(q->flag);
+  std::sort(flags.begin(), flags.end());
+  flags.erase(std::unique(flags.begin(), flags.end()), flags.end());
   return flags;
 }
 
@@ -39,22 +64,6 @@ std::set<std::string> Names(const Effective& a, const Effective& b) {
     for (const auto& [name, value] : e->env) names.insert(name);
   }
   return names;
-}
-
-// All occurrences, so that a repeated flag differs from a single one.
-std::vector<const Argument*> All(const Arguments& args, std::string_view flag) {
-  std::vector<const Argument*> out;
-  for (const Argument& a : args.items()) {
-    if (a.flag == flag) out.push_back(&a);
-  }
-  return out;
-}
-
-bool SameFlag(const Effective& a, const Effective& b, std::string_view flag) {
-  const auto x = All(a.args, flag);
-  const auto y = All(b.args, flag);
-  return std::equal(x.begin(), x.end(), y.begin(), y.end(),
-                    [](const Argument* p, const Argument* q) { return *p == *q; });
 }
 
 }  // namespace
@@ -110,12 +119,12 @@ Effective ApplyEdits(Effective base, const std::vector<Edit>& edits) {
 
 std::vector<Edit> Difference(const Effective& from, const Effective& to) {
   std::vector<Edit> edits;
-  for (const std::string& flag : Flags(from, to)) {
-    if (SameFlag(from, to, flag)) continue;
+  for (const std::string_view flag : Suspects(from.args, to.args)) {
+    if (SameFlag(from.args, to.args, flag)) continue;
     if (const Argument* a = to.args.Find(flag)) {
-      edits.push_back({Edit::Op::kSet, flag, a->values});
+      edits.push_back({Edit::Op::kSet, std::string(flag), a->values});
     } else {
-      edits.push_back({Edit::Op::kUnset, flag, {}});
+      edits.push_back({Edit::Op::kUnset, std::string(flag), {}});
     }
   }
   for (const std::string& name : Names(from, to)) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "attune/base/text.h"
+#include "attune/model/flag_index.h"
 #include "attune/model/pipeline_layout.h"
 #include "attune/model/training_job.h"
 
@@ -22,31 +23,19 @@ using Text = std::string_view;
 
 std::string Show(std::int64_t n) { return std::to_string(n); }
 
-// Flags sorted by name, the last occurrence of each: argparse's own rule. Built once, since the
-// resolution asks for about a hundred flags and a gate's whole time is 50 microseconds.
 class Flags {
  public:
-  explicit Flags(const Arguments& args) {
-    sorted_.reserve(args.items().size());
-    for (const Argument& a : args.items()) sorted_.push_back(&a);
-    std::stable_sort(sorted_.begin(), sorted_.end(),
-                     [](const Argument* a, const Argument* b) { return a->flag < b->flag; });
-  }
-  const Argument* Find(Text flag) const {
-    const auto after = std::upper_bound(sorted_.begin(), sorted_.end(), flag,
-                                        [](Text f, const Argument* a) { return f < a->flag; });
-    if (after == sorted_.begin() || (*(after - 1))->flag != flag) return nullptr;
-    return *(after - 1);
-  }
-  bool On(Text flag) const { return Find(flag) != nullptr; }
+  explicit Flags(const Arguments& args) : index_(args) {}
+  const Argument* Find(const FlagName& flag) const { return index_.Find(flag); }
+  bool On(const FlagName& flag) const { return Find(flag) != nullptr; }
   // Value of a flag with exactly one; empty otherwise.
-  Text Value(Text flag) const {
+  Text Value(const FlagName& flag) const {
     const Argument* a = Find(flag);
     return a != nullptr && a->values.size() == 1 ? Text(a->values.front()) : Text();
   }
 
  private:
-  std::vector<const Argument*> sorted_;
+  FlagIndex index_;
 };
 
 class Resolution {
@@ -85,43 +74,43 @@ class Resolution {
   void Silently(std::string what) { job_.silent.push_back(std::move(what)); }
 
   // An integer that was given; `otherwise` when it was not. Not an integer: refused by name.
-  std::int64_t Int(Text flag, std::int64_t otherwise) {
+  std::int64_t Int(const FlagName& flag, std::int64_t otherwise) {
     const Argument* a = flags_.Find(flag);
     if (a == nullptr) return otherwise;
     const std::optional<std::int64_t> n =
         a->values.size() == 1 ? ParseInt(a->values.front()) : std::nullopt;
     if (!n || *n > 1'000'000'000'000 || *n < -1'000'000'000'000) {
-      Refuse("resolve.value", std::string(flag), Join(a->values, " "),
-             std::string(flag) + " must be one whole number");
+      Refuse("resolve.value", std::string(flag.text), Join(a->values, " "),
+             std::string(flag.text) + " must be one whole number");
       return otherwise;
     }
     return *n;
   }
-  double Real(Text flag, double otherwise) {
+  double Real(const FlagName& flag, double otherwise) {
     const Argument* a = flags_.Find(flag);
     if (a == nullptr) return otherwise;
     const std::optional<double> x =
         a->values.size() == 1 ? ParseDouble(a->values.front()) : std::nullopt;
     if (!x) {
-      Refuse("resolve.value", std::string(flag), Join(a->values, " "),
-             std::string(flag) + " must be one number");
+      Refuse("resolve.value", std::string(flag.text), Join(a->values, " "),
+             std::string(flag.text) + " must be one number");
       return otherwise;
     }
     return *x;
   }
   // Parallel sizes: at least 1, and small enough that products stay far from overflow.
-  int Size(Text flag, int otherwise) {
+  int Size(const FlagName& flag, int otherwise) {
     const std::int64_t n = Int(flag, otherwise);
     if (n < 1 || n > 1'000'000) {
-      Refuse("resolve.value", std::string(flag), Show(n),
-             std::string(flag) + " must be at least 1");
+      Refuse("resolve.value", std::string(flag.text), Show(n),
+             std::string(flag.text) + " must be at least 1");
       return 1;
     }
     return static_cast<int>(n);
   }
   // A size of the model: from the arguments, else a key of workload.shape, else `otherwise`.
-  std::int64_t Shaped(Text flag, const char* key, std::int64_t otherwise) {
-    if (!flag.empty() && flags_.On(flag)) return Int(flag, otherwise);
+  std::int64_t Shaped(const FlagName& flag, const char* key, std::int64_t otherwise) {
+    if (!flag.text.empty() && flags_.On(flag)) return Int(flag, otherwise);
     const auto known = workload_.shape.find(key);
     if (known == workload_.shape.end()) return otherwise;
     const std::optional<std::int64_t> n = ParseInt(known->second);
@@ -132,11 +121,11 @@ class Resolution {
     }
     return *n;
   }
-  std::int64_t Needed(Text flag, const char* key) {
+  std::int64_t Needed(const FlagName& flag, const char* key) {
     const std::int64_t n = Shaped(flag, key, 0);
     if (n <= 0) {
-      Refuse("resolve.missing", std::string(flag), "",
-             "neither " + std::string(flag) + " nor workload.shape." + key + " gives a size");
+      Refuse("resolve.missing", std::string(flag.text), "",
+             "neither " + std::string(flag.text) + " nor workload.shape." + key + " gives a size");
       return 1;
     }
     return n;
@@ -302,7 +291,7 @@ class Resolution {
   void Stages() {
     if (failed_) return;
     Layout& l = job_.layout;
-    const auto edge = [&](Text flag) -> std::optional<int> {
+    const auto edge = [&](const FlagName& flag) -> std::optional<int> {
       if (!flags_.On(flag)) return std::nullopt;
       return static_cast<int>(std::clamp<std::int64_t>(Int(flag, 0), -1, 1'000'000));
     };
@@ -408,7 +397,7 @@ class Resolution {
     w.per_token_loss = flags_.On("--calculate-per-token-loss");
   }
 
-  std::set<std::string> List(Text flag) const {
+  std::set<std::string> List(const FlagName& flag) const {
     const Argument* a = flags_.Find(flag);
     return a == nullptr ? std::set<std::string>{}
                         : std::set<std::string>(a->values.begin(), a->values.end());

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attune/model/flag_index.h"
 #include "attune/model/lever.h"
 
 namespace attune {
@@ -72,6 +73,7 @@ struct Condition {
     int key = -1;           // of kJob
     std::string_view name;  // flag or variable
     bool was = false;       // read from the baseline
+    FlagName flag{""};      // of kFlag: its name, hashed
   };
   Term left;
   Op op = Op::kEq;

@@ -52,6 +52,9 @@ class Arguments {
 // Negative numbers are values. Parse(Render(x)) == x.
 Arguments ParseArguments(std::span<const std::string> tokens);
 
+// Whether ParseArguments(args.Render()) == args, found without building either.
+bool ParsesBack(const Arguments& args);
+
 using Env = std::map<std::string, std::string>;
 
 // What is executed: arguments and environment after instrumentation and change.
