@@ -356,8 +356,11 @@ Mistake Explain(CLI::App& root, const CLI::ParseError& error) {
   const std::string see = path.empty() ? "attune --help" : fmt::format("attune {} --help", path);
   const bool extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   const std::vector<std::string> left = root.remaining(true);
-  if (extras && !left.empty()) {
-    const std::string& word = left.front();
+  // A flag that is not there explains more than the argument that is missing because of it.
+  const auto flag = std::find_if(left.begin(), left.end(),
+                                 [](const std::string& word) { return word.starts_with('-'); });
+  if (flag != left.end() || (extras && !left.empty())) {
+    const std::string& word = flag != left.end() ? *flag : left.front();
     std::vector<std::string> known;
     std::string what = "argument";
     if (word.starts_with('-')) {

@@ -12,7 +12,10 @@ constexpr Word kFrameworks[] = {"megatron-lm", "custom"};
 constexpr Word kOrders[] = {"layout_free"};
 constexpr Word kMasks[] = {"full"};
 constexpr Word kRankKinds[] = {"env", "torchrun", "srun"};
-constexpr Word kDialects[] = {"megatron-lm", "megatron-bridge", "custom"};
+// The readers of logs that there are (logs/log_parser.h: LogDialects, compared by a test of cli).
+constexpr Word kDialects[] = {"megatron-lm", "megatron-bridge", "automodel",
+                              "torchtitan",  "torchtune",       "verl",
+                              "deepspeed",   "custom"};
 constexpr Word kLaunchers[] = {"local", "slurm", "ssh", "sim"};
 constexpr Word kNotices[] = {"end", "fail", "budget"};
 constexpr Word kClasses[] = {"placement", "memory", "overlap", "batching", "kernel", "env"};

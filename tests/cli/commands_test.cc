@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attune/base/text.h"
+#include "command.h"
 #include "run_attune.h"
 
 namespace attune::cli {
@@ -49,6 +50,19 @@ std::vector<Row> Rows() {
       {{"help"}, 0},
       {{"help", "exit-codes"}, 0},
       {{"help", "dance"}, 2},
+      {{"plan", "good.yaml"}, 0},
+      {{"plan", "good.yaml", "--budget", "1", "--show-command"}, 0},
+      {{"plan", "good.yaml", "--budget", "0.000001"}, 0},
+      {{"plan", "good.yaml", "--budget", "much"}, 2},
+      {{"plan", "bad.yaml"}, 2},
+      {{"doctor"}, 0},
+      {{"doctor", "good.yaml"}, 0},
+      {{"doctor", "bad.yaml"}, 2},
+      {{"doctor", "good.yaml", "--set", "command=[no-such-program]"}, 7},
+      {{"doctor", "good.yaml", "--set", "launcher.kind=slurm"}, 7},
+      {{"doctor", "good.yaml", "--set", "measure.start_from=none"}, 7},
+      {{"doctor", "good.yaml", "--set", "files=[none.py]"}, 7},
+      {{"doctor", "--state", "good.yaml"}, 1},
       {{"gate", "check", "good.yaml", "--against", "good.yaml"}, 0},
       {{"gate", "check", "good.yaml", "--against", "good.yaml", "--set", "args.micro-batch-size=2"},
        0},
@@ -88,7 +102,7 @@ TEST_F(Paths, HaveTheirExitCodeAndNoEscapeUnderAPipe) {
     const os::CommandResult r = Attune(row.words);
     EXPECT_EQ(r.exit_code, row.code) << Join(row.words, " ") << "\n" << r.err;
     EXPECT_FALSE(HasEscape(r)) << Join(row.words, " ");
-    if (row.code != 0 && row.code != 6) {  // a refusal is an answer
+    if (row.code == 2 && row.words[0] != "doctor") {  // a finding is an answer
       EXPECT_EQ(r.out, "") << Join(row.words, " ");
       EXPECT_TRUE(r.err.starts_with("error: ")) << r.err;
     }
@@ -110,13 +124,62 @@ TEST_F(Paths, AnswerOneObjectUnderJson) {
       ASSERT_TRUE(json.is_object()) << Join(words, " ") << "\n" << r.out;
       const std::string key = json.begin().key();
       EXPECT_TRUE(key == "schema" || key == "$schema") << Join(words, " ");
-      if (row.code != 0 && row.code != 6) {
+      if (row.code == 2 && row.words[0] != "doctor") {
         EXPECT_EQ(json["schema"], "attune.error/1");
         EXPECT_EQ(json["code"], row.code);
         EXPECT_FALSE(json["message"].get<std::string>().empty());
       }
     }
   }
+}
+
+TEST_F(Paths, EveryCommandAnswersAWrongFlagAlike) {
+  for (const CommandRow& row : Commands()) {
+    if (row.hidden) {
+      continue;
+    }
+    const os::CommandResult plain = Attune({std::string(row.name), "--no-such-flag"});
+    EXPECT_EQ(plain.exit_code, 2) << row.name;
+    EXPECT_EQ(plain.out, "") << row.name;
+    EXPECT_EQ(plain.err.find("error: unknown flag '--no-such-flag'"), 0u) << plain.err;
+    const os::CommandResult json = Attune({std::string(row.name), "--no-such-flag", "--json"});
+    const auto parsed = nlohmann::json::parse(json.out, nullptr, false);
+    ASSERT_TRUE(parsed.is_object()) << row.name << json.out;
+    EXPECT_EQ(parsed["schema"], "attune.error/1");
+    EXPECT_EQ(parsed["kind"], "usage");
+    EXPECT_EQ(parsed["code"], 2);
+  }
+}
+
+TEST_F(Paths, PlanShowsTheFirstLaunchTheRowsAndTheCommandAndWritesNothing) {
+  Write("plan.yaml", std::string(kGoodRecipe) +
+                         "budget: {gpu_hours: 3, run_limit: 90s}\nprice: {gpu_hour_usd: 2}\n");
+  const os::CommandResult plan = Attune({"plan", "plan.yaml", "--show-command", "--set",
+                                         "measure.instrument.set.exit-interval=\"{n}\""});
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  // 2 slots x (90 s + 15 s release) = 0.0583 GPU-h, at 2 dollars an hour.
+  EXPECT_NE(
+      plan.out.find("holds at most 0.0583 GPU-h: 2 slots x (1m30s limit + 15s release)  $0.12"),
+      std::string::npos)
+      << plan.out;
+  EXPECT_NE(plan.out.find("budget          3.00 GPU-h  $6.00"), std::string::npos) << plan.out;
+  EXPECT_NE(plan.out.find("  --exit-interval off -> "), std::string::npos) << plan.out;
+  EXPECT_NE(plan.out.find(" '/bin/true' '--micro-batch-size' '1' '--lr' '3e-4' '--exit-interval'"),
+            std::string::npos)
+      << plan.out;
+  EXPECT_NE(plan.out.find("nothing was launched\n"), std::string::npos);
+  EXPECT_NE(access((folder_ + "/state").c_str(), F_OK), 0);
+  const os::CommandResult poor = Attune({"plan", "plan.yaml", "--budget", "0.01"});
+  EXPECT_NE(poor.out.find("does not cover the calibration"), std::string::npos) << poor.out;
+}
+
+TEST_F(Paths, DoctorSaysWhatIsMissingAndWritesNothing) {
+  const os::CommandResult r =
+      Attune({"doctor", "good.yaml", "--set", "command=[python-9, train.py]"});
+  EXPECT_EQ(r.exit_code, 7);
+  EXPECT_NE(r.out.find("FAIL  launcher: "), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("python-9"), std::string::npos) << r.out;
+  EXPECT_NE(access((folder_ + "/state").c_str(), F_OK), 0);
 }
 
 TEST_F(Paths, NeverShowASecret) {

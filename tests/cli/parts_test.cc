@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "attune/logs/log_parser.h"
+#include "attune/recipe_io/recipe_io.h"
 #include "exit_code.h"
 #include "json_out.h"
 #include "terminal.h"
@@ -69,6 +71,13 @@ TEST(ExitCodes, OfErrorsAreThoseOfTheTable) {
   for (const ExitCodeRow& row : ExitCodeTable()) {
     EXPECT_EQ(MeaningOf(row.code), row.meaning);
   }
+}
+
+// recipe_io may not ask logs, so its list of dialects is a copy.
+TEST(RecipeDialects, AreThoseThatHaveAReader) {
+  const auto schema = nlohmann::json::parse(RecipeJsonSchema());
+  const auto words = schema["properties"]["log"]["properties"]["dialect"]["enum"];
+  EXPECT_EQ(words.get<std::vector<std::string>>(), LogDialects());
 }
 
 TEST(Terminal, AsksNobodyWhereNobodyIs) {

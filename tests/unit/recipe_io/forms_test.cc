@@ -97,7 +97,8 @@ TEST(CanonicalJson, HoldsEveryFieldOfAFullRecipe) {
 // A new field of the model must be read, stored and shown. Whoever changes a size here adds it to
 // keys.cc, its reader, canonical_json.cc, show.cc, kFull above and docs/formats/recipe.md.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
-static_assert(sizeof(Workload) == 336 && sizeof(DeclaredLever) == 256 && sizeof(MeasureSpec) == 192);
+static_assert(sizeof(Workload) == 336 && sizeof(DeclaredLever) == 256 &&
+              sizeof(MeasureSpec) == 192);
 static_assert(sizeof(GateSpec) == 72 && sizeof(ProfileSpec) == 48 && sizeof(LauncherSpec) == 304);
 static_assert(sizeof(BudgetSpec) == 72 && sizeof(LlmSpec) == 112 && sizeof(Recipe) == 1680);
 #endif
@@ -289,6 +290,54 @@ TEST(RecipeJsonSchema, NamesEveryKeyThatTheReaderKnows) {
     }
   }
   EXPECT_EQ(schema["properties"].size(), RecipeKeys().size());
+}
+
+// Names as the page writes them: `key`, `section.key`, or within {...}.
+bool Mentions(const std::string& page, std::string_view key) {
+  for (const std::string& form :
+       {fmt::format("`{}`", key), fmt::format("`{}:", key), fmt::format("{{{}", key),
+        fmt::format(" {},", key), fmt::format(" {}:", key), fmt::format(" {}}}", key),
+        fmt::format(".{}`", key), fmt::format("{{{}}}", key)}) {
+    if (page.find(form) != std::string::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void ExpectAllMentioned(std::span<const Key> keys, const std::string& page) {
+  for (const Key& key : keys) {
+    EXPECT_TRUE(Mentions(page, key.name)) << key.name;
+    ExpectAllMentioned(key.keys, page);
+  }
+}
+
+TEST(RecipePage, NamesEveryKey) {
+  std::ifstream in(ATTUNE_SOURCE_DIR "/docs/formats/recipe.md");
+  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  ASSERT_FALSE(page.empty());
+  ExpectAllMentioned(RecipeKeys(), page);
+}
+
+TEST(RecipePage, ItsExampleIsARecipe) {
+  std::ifstream in(ATTUNE_SOURCE_DIR "/docs/formats/recipe.md");
+  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  const std::size_t begin = page.find("```yaml\n") + 8;
+  const auto loaded =
+      LoadRecipeText(page.substr(begin, page.find("```", begin) - begin), "/job/recipe.yaml");
+  EXPECT_TRUE(loaded) << loaded.error().message;
+}
+
+// The recipes that come with attune.
+TEST(Examples, AreRecipes) {
+  for (const char* name : {"recipe.yaml", "recipe-moe.yaml", "recipe-tuned.yaml"}) {
+    const auto loaded = LoadRecipe(std::string(ATTUNE_SOURCE_DIR "/examples/gpt/") + name);
+    EXPECT_TRUE(loaded) << loaded.error().message;
+    if (loaded) {
+      EXPECT_EQ(loaded->recipe.folder, ATTUNE_SOURCE_DIR "/examples/gpt");
+      EXPECT_GE(loaded->recipe.declared.size(), 5u);
+    }
+  }
 }
 
 }  // namespace
