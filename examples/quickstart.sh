@@ -1,55 +1,84 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 to a tuned recipe: installs, builds, and tunes the training job of
-# examples/gpt on this machine. Safe to run again: what is installed, built and prepared stays.
+# From a fresh Debian 12 to a tuned recipe: installs what is needed, builds attune, and tunes the
+# training job of examples/gpt on this machine. Safe to run again: what is installed, built and
+# prepared stays; a campaign that was interrupted goes on, one that ended is followed by a new one.
 #
-#   examples/quickstart.sh [--with-torch] [--build-only]
-#     --with-torch   install PyTorch when it is missing; the training job needs it
-#     --build-only   stop after the build
+#   bash examples/quickstart.sh [--no-run]
+#     --no-run     install and build only; PyTorch is then not installed
+#
+#   ATTUNE_JOBS    compile jobs at once (default: as cores and memory allow)
+#
+# It writes below this folder: build/ (the program), examples/gpt/work/ (text, checkpoints),
+# examples/gpt/work/state/ (campaigns, logs, results). A gain is also written to
+# examples/gpt/recipe.tuned.yaml. Packages come from Debian, with sudo when you are not root.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . tests/packages.sh
 
-with_torch=no
-build_only=no
+run=yes
 for argument in "$@"; do
   case $argument in
-    --with-torch) with_torch=yes ;;
-    --build-only) build_only=yes ;;
+    --no-run) run=no ;;
     -h | --help)
-      sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+      sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
       exit 0
       ;;
     *)
       echo "error: unknown argument '$argument'" >&2
-      echo "  help: examples/quickstart.sh [--with-torch] [--build-only]" >&2
+      echo "  help: bash examples/quickstart.sh [--no-run]" >&2
       exit 2
       ;;
   esac
 done
 
-step() { printf '\n== %s\n' "$*"; }
+steps=4
+groups=(build torch)
+if [ "$run" = no ]; then
+  steps=2
+  groups=(build)
+fi
+now=starting
+step() {
+  now="step $1 of $steps ($2)"
+  printf '\n== %s/%s %s\n' "$1" "$steps" "$2${3:+: $3}"
+}
+trap 'echo "error: quickstart stopped at $now; the lines above say why" >&2' ERR
 
-step "1/3 packages"
-groups=(build)
-[ "$with_torch" = no ] || groups+=(torch)
+# A compiler takes about 1.5 GB at worst: more jobs than fit into memory end in the OOM killer.
+jobs_that_fit() {
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/^MemAvailable:/ { print int($2 / 1500000) }' /proc/meminfo)
+  if [ "${memory:-0}" -lt 1 ]; then memory=1; fi
+  echo $((memory < cores ? memory : cores))
+}
+
+step 1 packages "$(attune_packages "${groups[@]}" | wc -l) of Debian's, listed in tests/packages.sh"
 attune_install "${groups[@]}"
 
-step "2/3 build (build/, optimised)"
+step 2 build "optimised, into build/; some minutes the first time"
+# The compiler cache then holds for a checkout in another folder too.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 cmake -S . -B build -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=Release -DATTUNE_TESTS=OFF \
-  -DATTUNE_SANITIZE=OFF
-cmake --build build --parallel "${ATTUNE_JOBS:-$(nproc)}" --target attune
-attune=build/src/cli/attune
+  -DATTUNE_SANITIZE=OFF -DATTUNE_UNITY=OFF
+cmake --build build --parallel "${ATTUNE_JOBS:-$(jobs_that_fit)}" --target attune attune-wrapper
+attune=build/bin/attune
 "$attune" --version
-[ "$build_only" = no ] || exit 0
+if [ "$run" = no ]; then
+  echo "built $attune; next: $attune help"
+  exit 0
+fi
 
-step "3/3 tune examples/gpt"
-for name in $(attune_packages torch); do
-  if command -v dpkg-query >/dev/null && ! attune_is_installed "$name"; then
-    echo "error: the training job needs the package $name" >&2
-    echo "  help: examples/quickstart.sh --with-torch installs it" >&2
-    exit 1
-  fi
-done
+step 3 prepare "training text and two checkpoints, one to two minutes the first time"
+if ! /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+  echo "error: /usr/bin/python3 cannot import torch, which the training job needs" >&2
+  echo "  help: install $(attune_packages torch | paste -sd ' ')" >&2
+  exit 1
+fi
 /usr/bin/python3 examples/gpt/prepare.py
-"$attune" run examples/gpt/recipe.yaml --budget auto
+
+state=$PWD/examples/gpt/work/state
+step 4 tune "up to 15 minutes; Ctrl-C ends it after the run that is going on"
+echo "  campaigns are kept in $state"
+echo "  $attune --state $state resume    goes on after a stop"
+exec "$attune" --state "$state" run examples/gpt/recipe.yaml --budget auto
