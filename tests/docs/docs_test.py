@@ -68,12 +68,12 @@ def bad_links(page, text, exists, page_text):
 
 
 def bad_paths(page, text, matches):
-    """`src/x/y.cc` in backticks that does not exist; `*` is a pattern, <x> and NNNN stand for any."""
+    """`src/x/y.cc` in backticks that does not exist; `*` and <x> stand for any name."""
     problems = []
     for span in re.findall(r"`([^`\n]+)`", without_fences(text)):
         if not span.startswith(TOP_FOLDERS) or re.search(r"\s", span):
             continue
-        pattern = re.sub(r"<[^>]*>|NNNN", "*", span)
+        pattern = re.sub(r"<[^>]*>", "*", span)
         if not matches(pattern):
             problems.append(f"{page}: `{span}` does not exist")
     return problems
