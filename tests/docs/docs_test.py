@@ -7,11 +7,13 @@ function over text, so that the tests at the top can hand it a page that is wron
 """
 
 import glob
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import unittest
 
 SOURCE, ATTUNE = "", ""
@@ -161,6 +163,23 @@ def bad_command(line, program):
     return None
 
 
+def schema_keys(schema, prefix=""):
+    """Dotted names of all keys of a JSON Schema, sections in lists like those in maps."""
+    for name, value in schema["properties"].items():
+        inner = value["items"] if value.get("type") == "array" else value
+        yield prefix + name
+        if "properties" in inner:
+            yield from schema_keys(inner, f"{prefix}{name}.")
+
+
+def undocumented(keys, text):
+    """Keys whose last part stands in no backticks of the page, alone or as part of a longer one."""
+    named = set()
+    for span in re.findall(r"`([^`\n]+)`", without_fences(text)):
+        named.update(re.findall(r"[a-z][a-z0-9_]*", span))
+    return [key for key in keys if key.rpartition(".")[2] not in named]
+
+
 def named_pages(text):
     return set(re.findall(r"\b(?:docs/(?:[\w-]+/)*|gates/)[\w-]+\.md\b", text))
 
@@ -185,6 +204,13 @@ class Checks(unittest.TestCase):
     def test_commands_are_found_in_blocks_and_backticks(self):
         text = "use `attune a`\n```sh\nattune b --c\ncd x\n```\n```yaml\nattune: no\n```\n"
         self.assertEqual(sorted(command_lines(text)), ["attune a", "attune b --c"])
+
+    def test_a_key_that_no_page_names_is_found(self):
+        schema = {"properties": {"a": {"properties": {"b_c": {}}},
+                                 "d": {"type": "array", "items": {"properties": {"e": {}}}}}}
+        keys = list(schema_keys(schema))
+        self.assertEqual(keys, ["a", "a.b_c", "d", "d.e"])
+        self.assertEqual(undocumented(keys, "`a.b_c`, `d: [{x}]`, e"), ["d.e"])
 
     def test_what_the_program_does_not_know_is_found(self):
         top = "Commands:\n  run   x\n  gate  x\n  help  x\n\nGlobal flags:\n  -c, --campaign ID  x\n"
@@ -261,6 +287,57 @@ class Project(unittest.TestCase):
                 if wrong:
                     problems.append(f"help {command}: {line}: {wrong}")
         self.none(problems)
+
+    def test_recipes_in_pages_are_recipes(self):
+        seen = 0
+        for page in self.pages:
+            for language, block in fences(read(page)):
+                if language != "yaml" or not block.startswith("schema: attune/recipe/1"):
+                    continue
+                seen += 1
+                with tempfile.TemporaryDirectory() as folder:
+                    path = os.path.join(folder, "recipe.yaml")
+                    with open(path, "w", encoding="utf-8") as file:
+                        file.write(block)
+                    done = subprocess.run([ATTUNE, "check", path], stdin=subprocess.DEVNULL,
+                                          capture_output=True, text=True, timeout=60, check=False)
+                self.assertEqual(done.returncode, 0, f"{page}: {done.stderr}")
+        self.assertGreater(seen, 0)
+
+    def test_json_in_pages_is_json(self):
+        for page in self.pages:
+            for language, block in fences(read(page)):
+                if language == "json":
+                    with self.subTest(page):
+                        json.loads(block)
+
+    def test_every_recipe_key_has_its_place_on_the_page(self):
+        code, text = self.ask(["schema", "recipe"])
+        self.assertEqual(code, 0)
+        self.none(undocumented(schema_keys(json.loads(text)), read("docs/formats/recipe.md")))
+
+    def test_exit_codes_are_the_programs(self):
+        told = set(re.findall(r"^ +(\d+)  ", self.ask(["help", "exit-codes"])[1], flags=re.M))
+        section = read("README.md").partition("## Exit codes")[2].partition("\n## ")[0]
+        rows = re.findall(r"^\| ([\d, ]+) \|", section, flags=re.M)
+        self.assertEqual({code for row in rows for code in row.split(", ")}, told)
+
+    def test_words_of_traces_are_on_their_page(self):
+        page = read("docs/formats/traces.md")
+        notes = re.findall(r'^ +\{"([a-z_]+)",', read("src/traces/parse_notes.cc"), flags=re.M)
+        classes = re.findall(r'DiagnosisThreshold\{"([a-z_0-9]+)", ([\d.]+),',
+                             read("src/traces/diagnose.cc"))
+        self.assertGreater(len(notes), 20)
+        self.assertGreater(len(classes), 10)
+        self.none([f"note {n}" for n in notes if f"| `{n}` |" not in page])
+        self.none([f"class {c}" for c, t in classes if f"| `{c}` | {t} |" not in page])
+
+    def test_facts_are_on_their_page(self):
+        table = read("src/model/event.cc").partition("kFactWords[] = {")[2].partition("}")[0]
+        words = re.findall(r'"([a-z_0-9]+)"', table)
+        self.assertGreater(len(words), 20)
+        page = read("docs/formats/store.md").partition("## Facts")[2]
+        self.none([word for word in words if f"`{word}`" not in page])
 
     def test_pages_that_sources_name_exist(self):
         problems = []
