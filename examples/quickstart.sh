@@ -37,12 +37,19 @@ if [ "$run" = no ]; then
   steps=2
   groups=(build)
 fi
-now=starting
+now=
 step() {
   now="step $1 of $steps ($2)"
   printf '\n== %s/%s %s\n' "$1" "$steps" "$2${3:+: $3}"
 }
-trap 'echo "error: quickstart stopped at $now; the lines above say why" >&2' ERR
+# An EXIT trap, since an ERR trap does not see what fails inside a function.
+ended() {
+  local status=$?
+  if [ "$status" -ne 0 ] && [ -n "$now" ]; then
+    echo "error: quickstart stopped at $now; the lines above say why" >&2
+  fi
+}
+trap ended EXIT
 
 # A compiler takes about 1.5 GB at worst: more jobs than fit into memory end in the OOM killer.
 jobs_that_fit() {
@@ -73,6 +80,7 @@ step 3 prepare "training text and two checkpoints, one to two minutes the first 
 if ! /usr/bin/python3 -c 'import torch' 2>/dev/null; then
   echo "error: /usr/bin/python3 cannot import torch, which the training job needs" >&2
   echo "  help: install $(attune_packages torch | paste -sd ' ')" >&2
+  now=
   exit 1
 fi
 /usr/bin/python3 examples/gpt/prepare.py
