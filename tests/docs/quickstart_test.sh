@@ -66,7 +66,7 @@ never 'attune .*run'
 BROKEN="apt install" run
 [ "$status" -ne 0 ] || fail "apt-get install failed"
 tail -n 1 "$scratch/output" | grep -q '^error: .*step 1 of 4 (packages)' || fail "apt: last line"
-never 'cmake'
+never '^cmake'
 BROKEN=cmake run
 [ "$status" -ne 0 ] || fail "the build failed"
 tail -n 1 "$scratch/output" | grep -q '^error: .*step 2 of 4 (build)' || fail "build: last line"
