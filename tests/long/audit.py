@@ -5,6 +5,7 @@ event names, no process that carries a token of an ended launch, each charge = s
 its folder's records, sums equal, charged + held <= budget after every event, a sound database.
 """
 
+import contextlib
 import glob
 import hashlib
 import json
@@ -18,13 +19,13 @@ def connect(state):
 
 
 def campaigns(state):
-    with connect(state) as db:
+    with contextlib.closing(connect(state)) as db:
         return [row[0] for row in db.execute("SELECT id FROM campaign ORDER BY opened_ms, id")]
 
 
 def events(state, campaign):
     """[(seq, kind, body)] in order."""
-    with connect(state) as db:
+    with contextlib.closing(connect(state)) as db:
         rows = db.execute(
             "SELECT seq, kind, body FROM event WHERE campaign = ? ORDER BY seq", (campaign,)
         )
@@ -176,7 +177,7 @@ class _Audit:
         for path in glob.glob(f"{glob.escape(self.run_root)}/attune-{self.campaign}-*"):
             if os.path.basename(path) not in tokens:
                 self.fault(f"no event names the folder {path}")
-        with connect(self.state) as db:
+        with contextlib.closing(connect(self.state)) as db:
             row = db.execute(
                 "SELECT calibration_gpu_ms + search_gpu_ms + final_gpu_ms + idle_gpu_ms,"
                 " held_gpu_ms, overrun_gpu_ms FROM campaign WHERE id = ?",
@@ -190,7 +191,7 @@ class _Audit:
 def audit(state, campaign):
     """Faults of one ended campaign; empty when its books and folders agree."""
     faults = _Audit(state, campaign).finish()
-    with connect(state) as db:
+    with contextlib.closing(connect(state)) as db:
         for (line,) in db.execute("PRAGMA integrity_check"):
             if line != "ok":
                 faults.append(f"integrity_check: {line}")
