@@ -1,9 +1,9 @@
 // check: reads a recipe strictly, launches and writes nothing.
 #include <fmt/core.h>
 
+#include "ask_gates.h"
 #include "attune/base/text.h"
 #include "attune/logs/log_parser.h"
-#include "ask_gates.h"
 #include "commands.h"
 #include "json_out.h"
 

@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
+#include "ask_gates.h"
 #include "attune/base/text.h"
 #include "attune/os/files.h"
-#include "ask_gates.h"
 #include "commands.h"
 #include "run_flags.h"
 
