@@ -247,12 +247,25 @@ Result<SessionEnd> RunSession(Store& store, const CampaignId& id, const SessionF
   const auto tell = [&](const CampaignState& s, const Event& e) { progress.OnEvent(s, e); };
   // A campaign that is only opened starts; anything later is taken up where it stands.
   if (state.seq > 1 && !state.Ended()) {
+    // What was asked while nobody was here to hear it: to leave is no longer meant, to end the jobs
+    // and to try runs again still is.
+    ATTUNE_TRY(const std::vector<Event> missed, writer->TakeWishes(clock.Now()));
+    bool cancel = false;
+    for (const Event& asked : missed) {
+      state = Apply(std::move(state), asked);
+      cancel = cancel || state.user_wish == "cancel";
+    }
     char host[256] = "localhost";
     (void)gethostname(host, sizeof host - 1);
     ATTUNE_TRY(Event event,
                writer->Append(Resumed{fmt::format("{} pid {}", host, getpid())}, clock.Now()));
     state = Apply(std::move(state), event);
     tell(state, event);
+    if (cancel) {
+      ATTUNE_TRY(event, writer->Append(UserAsked{"cancel"}, clock.Now()));
+      state = Apply(std::move(state), event);
+      tell(state, event);
+    }
   } else if (state.seq == 1) {
     tell(state, Event{1, state.opened_at, *state.opened});
   }

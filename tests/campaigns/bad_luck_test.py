@@ -238,12 +238,28 @@ def second_run(w):
     w.check_books()
 
 
+def stop_between_commits(w, p):
+    """SIGSTOP, not inside a transaction: a stopped process keeps the database's lock, and then
+    nobody can write until it goes on or is gone (said as 75: try again)."""
+    while True:
+        p.send(signal.SIGSTOP)
+        db = sqlite3.connect(f"{w.state}/attune.db", timeout=0.2)
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            db.rollback()
+            return
+        except sqlite3.OperationalError:
+            p.send(signal.SIGCONT)
+        finally:
+            db.close()
+
+
 def stopped_writer(w):
     """SIGSTOP, take-over, SIGCONT: the old writer writes nothing and launches nothing."""
     w.recipe()
     p = w.start_run()
     w.wait_job(p)
-    p.send(signal.SIGSTOP)
+    stop_between_commits(w, p)
     ends(w.attune("resume"), 75)
     w.resume("--take-over")
     w.check_books()
@@ -314,9 +330,27 @@ def stop_from_elsewhere(w):
         ends(p, code)
         running = world.audit.carriers(w.tokens())
         expect(bool(running) == (how == "--now"), f"{how}: {running}")
+    nobody = w.attune("stop")
+    ends(nobody, 3)
+    says(nobody, "no attune works on it")
     w.resume()
     w.check_books()
     ends(w.attune("stop"), 3)
+
+
+def cancel_when_nobody_is_there(w):
+    """attune is gone, its job is not: stop --cancel-jobs is kept for the next one, stop is not."""
+    w.recipe()
+    p = w.start_run()
+    w.wait_job(p)
+    p.send(signal.SIGKILL)
+    p.popen.wait()
+    ends(w.attune("stop"), 3)
+    says(w.attune("stop", "--cancel-jobs"), "attune resume")
+    ends(w.attune("resume"), 130)
+    expect(not world.audit.carriers(w.tokens()), "a job runs on")
+    w.resume()
+    w.check_books()
 
 
 def retry(w):
