@@ -191,6 +191,7 @@ Result<LogNews> Effects::ReadLog(const CampaignState& state, Reader& reader,
       ATTUNE_TRY(parser, MakeLogParser(state.recipe.log));
     }
     parser->Feed(chunk.bytes, chunk.arrival_ms);
+    if (chunk.rank == 0) reader.tail.Feed(chunk.bytes);
   }
   const bool finish = seen.ended && !reader.finished;
   reader.finished = reader.finished || seen.ended;
@@ -267,8 +268,16 @@ Status Effects::ReadStage(const CampaignState& state, const RunRecord& run,
   if (!seen.started && !seen.ended && !evidence.scheduler) {
     evidence.scheduler = RunEnd::kNeverStarted;
   }
+  EndDetail detail = RunEndFor(evidence);
+  if (detail.end == RunEnd::kCrashed && detail.evidence.empty()) {
+    if (auto last = reader.tail.Last()) {
+      detail.evidence_at = fmt::format("{}:{}", evidence.log_name, last->number);
+      detail.cause += "; its last line: " + last->text;
+      detail.evidence = std::move(last->text);
+    }
+  }
   facts.emplace_back(RunEnded{.id = id,
-                              .detail = RunEndFor(evidence),
+                              .detail = std::move(detail),
                               .held = seen.held,
                               .startup = Millis{std::max<std::int64_t>(first_step_ms, 0)}});
   readers_.erase(id);

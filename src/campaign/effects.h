@@ -8,6 +8,7 @@
 
 #include "attune/campaign/campaign.h"
 #include "attune/logs/log_parser.h"
+#include "log_tail.h"
 
 namespace attune {
 
@@ -25,6 +26,7 @@ class Effects {
     std::optional<int> step_rank;
     std::size_t to_skip = 0;  // steps that are committed already: the parsers start from byte 0
     bool finished = false;
+    LogTail tail{};  // of the first rank
   };
   using Facts = Result<std::vector<Fact>>;
 

@@ -1,10 +1,8 @@
 // check: reads a recipe strictly, launches and writes nothing.
 #include <fmt/core.h>
 
+#include "ask_gates.h"
 #include "attune/base/text.h"
-#include "attune/gates/config_check.h"
-#include "attune/gates/instrument.h"
-#include "attune/gates/rules.h"
 #include "attune/logs/log_parser.h"
 #include "commands.h"
 #include "json_out.h"
@@ -59,15 +57,6 @@ class Check final : public Command {
                        recipe.base.args.items().size(), levers, loaded.hash.substr(0, 12));
   }
 
-  static std::string PlaceOf(const LoadedRecipe& loaded, std::string_view key) {
-    for (const Origin& origin : loaded.origins) {
-      if (origin.key == key) {
-        return origin.at;
-      }
-    }
-    return loaded.path;
-  }
-
   // Only the log readers know what a pattern must have.
   static Status CheckPattern(const LoadedRecipe& loaded) {
     const auto parser = MakeLogParser(loaded.recipe.log);
@@ -75,26 +64,6 @@ class Check final : public Command {
       return Fail(PlaceOf(loaded, "log.pattern"), parser.error());
     }
     return {};
-  }
-
-  // A recipe that could not be launched is invalid; what else the gates have to say is told.
-  static Result<std::vector<Finding>> AskGates(const LoadedRecipe& loaded) {
-    std::vector<Finding> findings = CheckBaseline(loaded.recipe, BuiltInRules(), ConfigFacts{});
-    const MeasuredWindow window{.steps = 1, .run_dir = "RUN_FOLDER"};
-    const Effective measured =
-        Instrument(loaded.recipe, loaded.recipe.base, window, BuiltInRules()).effective;
-    for (Finding& finding : CheckPaths(loaded.recipe, measured, window.run_dir, BuiltInRules())) {
-      findings.push_back(std::move(finding));
-    }
-    for (const Finding& finding : findings) {
-      if (finding.severity == Severity::kRefuse) {
-        return Fail(ErrorCode::kInvalidInput,
-                    fmt::format("{}: {}: {}", PlaceOf(loaded, "args." + finding.key), finding.rule,
-                                finding.why),
-                    fmt::format("attune gate explain {}", finding.rule));
-      }
-    }
-    return findings;
   }
 
   std::string Json(const LoadedRecipe& loaded, const std::vector<Finding>& gates) const {

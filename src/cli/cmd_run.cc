@@ -3,10 +3,8 @@
 
 #include <filesystem>
 
+#include "ask_gates.h"
 #include "attune/base/text.h"
-#include "attune/gates/config_check.h"
-#include "attune/gates/instrument.h"
-#include "attune/gates/rules.h"
 #include "attune/os/files.h"
 #include "commands.h"
 #include "run_flags.h"
@@ -55,11 +53,8 @@ Status RunCommand::CheckRecipe(Wire& wire, const LoadedRecipe& loaded) const {
         fmt::format("{}: '{}' starts or ends jobs that are not attune's", finding.at, finding.word),
         "remove it, or say launcher.script.trusted: true");
   }
-  for (const Finding& finding : CheckBaseline(loaded.recipe, BuiltInRules(), {})) {
-    if (finding.severity == Severity::kRefuse) {
-      return Fail(ErrorCode::kInvalidInput,
-                  fmt::format("{}: {}: {}", loaded.path, finding.rule, finding.why));
-    }
+  ATTUNE_TRY(const std::vector<Finding> findings, AskGates(loaded));
+  for (const Finding& finding : findings) {
     wire.terminal().Warn(fmt::format("{}: {}", finding.rule, finding.why));
   }
   return {};

@@ -40,6 +40,17 @@ class Stop final : public Command {
       return kExitNothingToDo;
     }
     const std::string what = now_ ? "detach" : (cancel_ ? "cancel" : "drain");
+    ATTUNE_TRY(const std::optional<LeaseRow> lease, store->Lease(row.id));
+    const WriterSeen seen =
+        lease ? store->Seen(row.id, *lease, wire.clock().Now()) : WriterSeen::kNone;
+    const bool nobody = seen == WriterSeen::kNone || seen == WriterSeen::kGone;
+    if (nobody && !cancel_) {
+      wire.terminal().Note(row.id.value + ": no attune works on it; nothing to stop");
+      return kExitNothingToDo;
+    }
+    if (nobody) {
+      wire.terminal().Note(row.id.value + ": no attune works on it; attune resume will do it");
+    }
     ATTUNE_RETURN_IF_ERROR(store->AddWish(row.id, what, Self(), wire.clock().Now()));
     if (wire.flags().json) {
       JsonOut json("attune.stop/1");

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -93,6 +94,13 @@ Status CheckInputs(const CampaignState& state) {
                               start.checkpoint, start.iteration, opened.start_iteration),
                   "restore the checkpoint, then attune resume");
     }
+    ATTUNE_TRY(const FolderPrint print, PrintOf(opened.checkpoint));
+    if (print.hash != opened.checkpoint_files) {
+      return Fail(ErrorCode::kUnavailable,
+                  fmt::format("{} is not as it was when the campaign began; written last: {}",
+                              opened.checkpoint, EscapeForDisplay(print.newest)),
+                  "a tuning run may not write there: find who did, restore it, attune resume");
+    }
   }
   ATTUNE_TRY(const std::string fingerprint, StackFingerprint(state.recipe));
   if (fingerprint != opened.stack_fingerprint) {
@@ -137,6 +145,40 @@ Result<StartPoint> FindStart(const Recipe& recipe) {
   return start;
 }
 
+Result<FolderPrint> PrintOf(const std::string& folder) {
+  FolderPrint print;
+  if (folder.empty()) return print;
+  std::vector<std::string> lines;
+  fs::file_time_type newest = fs::file_time_type::min();
+  std::error_code failed;
+  fs::recursive_directory_iterator at(folder, failed);
+  for (; !failed && at != fs::recursive_directory_iterator(); at.increment(failed)) {
+    const fs::file_status status = at->symlink_status(failed);
+    if (failed) break;
+    const std::string name = at->path().lexically_relative(folder).string();
+    if (!fs::is_regular_file(status)) {
+      lines.push_back(fmt::format("{} {}", static_cast<int>(status.type()), name));
+      continue;
+    }
+    const fs::file_time_type time = at->last_write_time(failed);
+    if (failed) break;
+    const std::uintmax_t size = at->file_size(failed);
+    if (failed) break;
+    lines.push_back(fmt::format("file {} {} {}", size, time.time_since_epoch().count(), name));
+    if (time > newest) {
+      newest = time;
+      print.newest = name;
+    }
+  }
+  if (failed) {
+    return Fail(ErrorCode::kUnavailable, fmt::format("reading {}: {}", folder, failed.message()),
+                "restore the checkpoint, then attune resume");
+  }
+  std::sort(lines.begin(), lines.end());
+  print.hash = Sha256Hex("attune/folder/1\n" + Join(lines, "\n"));
+  return print;
+}
+
 Result<std::string> StackFingerprint(const Recipe& recipe) {
   constexpr std::int64_t kMaxFileBytes = std::int64_t{64} << 20;
   std::string all = "attune/stack/1";
@@ -173,6 +215,8 @@ Result<CampaignId> OpenCampaign(Store& store, const LoadedRecipe& loaded, const 
   opened.run_limit = flags.run_limit;
   opened.start_iteration = start.iteration;
   opened.checkpoint = start.checkpoint;
+  ATTUNE_TRY(const FolderPrint print, PrintOf(start.checkpoint));
+  opened.checkpoint_files = print.hash;
   ATTUNE_TRY(const Event event, store.Create(opened, now));
   (void)event;
   return opened.id;
@@ -203,12 +247,25 @@ Result<SessionEnd> RunSession(Store& store, const CampaignId& id, const SessionF
   const auto tell = [&](const CampaignState& s, const Event& e) { progress.OnEvent(s, e); };
   // A campaign that is only opened starts; anything later is taken up where it stands.
   if (state.seq > 1 && !state.Ended()) {
+    // What was asked while nobody was here to hear it: to leave is no longer meant, to end the jobs
+    // and to try runs again still is.
+    ATTUNE_TRY(const std::vector<Event> missed, writer->TakeWishes(clock.Now()));
+    bool cancel = false;
+    for (const Event& asked : missed) {
+      state = Apply(std::move(state), asked);
+      cancel = cancel || state.user_wish == "cancel";
+    }
     char host[256] = "localhost";
     (void)gethostname(host, sizeof host - 1);
     ATTUNE_TRY(Event event,
                writer->Append(Resumed{fmt::format("{} pid {}", host, getpid())}, clock.Now()));
     state = Apply(std::move(state), event);
     tell(state, event);
+    if (cancel) {
+      ATTUNE_TRY(event, writer->Append(UserAsked{"cancel"}, clock.Now()));
+      state = Apply(std::move(state), event);
+      tell(state, event);
+    }
   } else if (state.seq == 1) {
     tell(state, Event{1, state.opened_at, *state.opened});
   }

@@ -41,6 +41,13 @@ struct StartPoint {
 // folder without a readable tracker.
 Result<StartPoint> FindStart(const Recipe& recipe);
 
+// What stands in a folder, by names, sizes and times, at any depth; links are not followed.
+struct FolderPrint {
+  std::string hash;    // empty for an empty path
+  std::string newest;  // the file written last, below the folder
+};
+Result<FolderPrint> PrintOf(const std::string& folder);
+
 // Hash of what the recipe runs besides its text: stack and the contents of `files`.
 Result<std::string> StackFingerprint(const Recipe& recipe);
 

@@ -271,7 +271,7 @@ template <class V, Is<Opened> T>
 void Fields(V& v, T& x) {
   auto& [id, recipe_json, recipe_path, recipe_hash, stack_fingerprint, skill_version,
          attune_version, run_root, policy, budget, run_limit, start_iteration, checkpoint,
-         release_margin, limit_step] = x;
+         checkpoint_files, release_margin, limit_step] = x;
   v("campaign", id);
   v("recipe", recipe_json);
   v("recipe_path", recipe_path);
@@ -285,6 +285,7 @@ void Fields(V& v, T& x) {
   v("run_limit_ms", run_limit);
   v("start_iteration", start_iteration);
   v("checkpoint", checkpoint);
+  v("checkpoint_files", checkpoint_files);
   v("release_margin_ms", release_margin);
   v("limit_step_ms", limit_step);
 }

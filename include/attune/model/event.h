@@ -53,6 +53,8 @@ struct Opened {
   // The pinned start point (control_plane.md section 2b): checked before each launch.
   std::int64_t start_iteration = 0;
   std::string checkpoint;  // folder; empty: from random initialisation
+  // Hash over the names, sizes and times of the files in it: runs must leave it as it is.
+  std::string checkpoint_files;
   // The launcher's terms, so that Decide can compute holds: hold = slots x (limit + margin).
   Millis release_margin{15'000};
   Millis limit_step{1};  // limits are rounded up to a multiple of this
