@@ -82,6 +82,43 @@ constexpr CommandRow kCommands[] = {
                  "attune levers show tensor_parallel",
      .exits = "",
      .make = MakeLevers},
+    {.name = "status",
+     .summary = "where a campaign stands",
+     .synopsis = "[CAMPAIGN] [--all] [--exit-status]",
+     .examples = "attune status\n"
+                 "attune status --all\n"
+                 "attune status --json --exit-status",
+     .exits = "8 10",
+     .make = MakeStatus},
+    {.name = "runs",
+     .summary = "list a campaign's runs",
+     .synopsis = "[CAMPAIGN] [--failed] [--columns LIST] [--format FORMAT]",
+     .examples = "attune runs\n"
+                 "attune runs --failed --columns run,label,class,why\n"
+                 "attune runs --format csv > runs.csv",
+     .exits = "",
+     .make = MakeRuns},
+    {.name = "show",
+     .summary = "show one run's record",
+     .synopsis = "RUN",
+     .examples = "attune show r007",
+     .exits = "",
+     .make = MakeShow},
+    {.name = "logs",
+     .summary = "print a run's log",
+     .synopsis = "RUN [--rank N] [--tail KIB]",
+     .examples = "attune logs r007\n"
+                 "attune logs r007 --tail 16",
+     .exits = "",
+     .make = MakeLogs},
+    {.name = "export",
+     .summary = "print the leader as a recipe, a command, its environment or a difference",
+     .synopsis = "[CAMPAIGN] [--as FORM] [--baseline] [-o FILE]",
+     .examples = "attune export --as command\n"
+                 "attune export --as command --baseline\n"
+                 "attune export --as recipe -o tuned.yaml",
+     .exits = "",
+     .make = MakeExport},
     {.name = "config",
      .summary = "show your own configuration and where it comes from",
      .synopsis = "show [--origins] | path",

@@ -11,15 +11,20 @@ std::unique_ptr<Command> MakeComplete();
 std::unique_ptr<Command> MakeCompletion();
 std::unique_ptr<Command> MakeConfig();
 std::unique_ptr<Command> MakeDoctor();
+std::unique_ptr<Command> MakeExport();
 std::unique_ptr<Command> MakeGate();
 std::unique_ptr<Command> MakeHelp();
 std::unique_ptr<Command> MakeInit();
 std::unique_ptr<Command> MakeLevers();
 std::unique_ptr<Command> MakePlan();
+std::unique_ptr<Command> MakeLogs();
 std::unique_ptr<Command> MakeResume();
 std::unique_ptr<Command> MakeRetry();
 std::unique_ptr<Command> MakeRun();
+std::unique_ptr<Command> MakeRuns();
 std::unique_ptr<Command> MakeSchema();
+std::unique_ptr<Command> MakeShow();
+std::unique_ptr<Command> MakeStatus();
 std::unique_ptr<Command> MakeStop();
 
 }  // namespace attune::cli

@@ -89,7 +89,7 @@ struct Lines {
       case Phase::kSearching:
         return fmt::format("{}  {} GPU-h", f.reason, ShowGpuHours(s.ledger.calibration));
       case Phase::kFinalizing:
-        return fmt::format("{}: {}", f.stop.empty() ? "search" : f.stop,
+        return fmt::format("{}: {}", f.stop == "agent" ? s.opened->policy.proposer : f.stop,
                            EscapeForDisplay(f.reason));
       case Phase::kShipped:
         return std::nullopt;

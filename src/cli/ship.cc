@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first line of every tuned recipe: how a later run knows that it may replace the file.
+// Stands at the head of every tuned recipe: how a later run knows that it may replace the file.
 constexpr std::string_view kMark = "# made by attune";
 constexpr std::int64_t kMaxLogBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kMaxTunedBytes = 1 << 20;
@@ -98,7 +98,8 @@ Result<std::string> TunedText(const CampaignState& s, const std::string& out_pat
 bool MayReplace(const std::string& path) {
   if (!os::Exists(path)) return true;
   const Result<std::string> old = os::ReadFileBounded(path, kMaxTunedBytes);
-  return old && old->starts_with(kMark);
+  // Below the schema line, where the overlay puts its comments.
+  return old && old->find("\n" + std::string(kMark)) != std::string::npos;
 }
 
 }  // namespace

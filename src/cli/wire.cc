@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "attune/base/log.h"
 #include "attune/base/text.h"
@@ -37,11 +38,16 @@ Status Wire::Start() {
 }
 
 Result<std::string> Wire::StateFolder() const {
-  if (!flags_.state.empty()) {
-    return flags_.state;
-  }
-  if (!config_.state_dir.empty()) {
-    return config_.state_dir;
+  // Absolute: run folders below it are named to jobs that stand elsewhere.
+  const std::string& said = flags_.state.empty() ? config_.state_dir : flags_.state;
+  if (!said.empty()) {
+    std::error_code failed;
+    const std::filesystem::path path = std::filesystem::absolute(said, failed);
+    if (failed) {
+      return Fail(ErrorCode::kInvalidInput,
+                  fmt::format("the state folder {}: {}", EscapeForDisplay(said), failed.message()));
+    }
+    return path.lexically_normal().string();
   }
   if (const auto xdg = GetEnvironment("XDG_STATE_HOME"); xdg && xdg->starts_with('/')) {
     return *xdg + "/attune";
