@@ -27,7 +27,7 @@ namespace attune::gates {
   X(per_token_loss) X(attention_backend) X(mla) X(tied_embeddings) X(linear_bias) X(dropout)       \
   X(moe_pad) X(optimizer) X(optimizer_state) X(aux_loss) X(gloo)                       \
   X(load) X(ckpt_format) X(dataloader) X(order) X(loss_mask) X(rampup_open) X(variable_rows)       \
-  X(network) X(gpu_generation) X(max_connections) X(expandable_segments) X(ep_span_nodes)          \
+  X(network) X(gpu_generation) X(max_connections) X(expandable_segments) X(ep_span_nodes) X(tp_span_domain)          \
   X(te) X(torch) X(ofi_nccl)
 // clang-format on
 

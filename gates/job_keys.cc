@@ -323,6 +323,9 @@ class JobFacts::Filler {
     Int(k_max_connections, EnvInt("CUDA_DEVICE_MAX_CONNECTIONS"));
     On(k_expandable_segments, EnvIs("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True") ||
                                   EnvIs("PYTORCH_ALLOC_CONF", "expandable_segments:True"));
+    // Racks of these GPUs are one NVLink domain; elsewhere it is the node.
+    const bool rack = job_.gpu.starts_with("GB200") || job_.gpu.starts_with("GB300");
+    On(k_tp_span_domain, job_.layout.tp > (rack ? 72 : job_.gpus_per_node));
     On(k_ep_span_nodes, 1LL * job_.layout.ep * job_.layout.etp > job_.gpus_per_node);
     VersionOf(k_te, "te");
     VersionOf(k_torch, "torch");

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../job_key_names.h"
+#include "job_key_names.h"
 
 namespace {
 

@@ -312,10 +312,14 @@ class Reading {
   }
 
   // true is the bare flag, false the flag's absence: the meaning that a boolean flag of a training
-  // program has. Every other scalar is one token, as written.
+  // program has. A string in the full spelling of either is the same word, as "2" is for 2. Every
+  // other scalar is one token, as written.
   bool SetValue(const Node& value, Edit& edit) {
-    if (value.kind == NodeKind::kBool) {
-      edit.op = value.truth ? Edit::Op::kSet : Edit::Op::kUnset;
+    const bool word =
+        value.kind == NodeKind::kString && (value.text == "true" || value.text == "false");
+    if (value.kind == NodeKind::kBool || word) {
+      const bool truth = word ? value.text == "true" : value.truth;
+      edit.op = truth ? Edit::Op::kSet : Edit::Op::kUnset;
       return true;
     }
     if (value.kind == NodeKind::kArray) {

@@ -171,6 +171,11 @@ TEST(CheckForbiddenCalls, SeesCodeAndNotComments) {
   EXPECT_NO_COMPLAINT(CheckForbiddenCalls(code("src/os/a.cc", "steady_clock::now();")));
 }
 
+TEST(CheckForeignHeaders, TheRowsGeneratorIsNoPartOfTheGates) {
+  EXPECT_NO_COMPLAINT(CheckForeignHeaders({{"gates/rules/embed.cc", "#include <fstream>\n"}}));
+  EXPECT_FALSE(CheckForeignHeaders({{"gates/rules.cc", "#include <fstream>\n"}}).empty());
+}
+
 TEST(CheckPublicHeaders, RefusesAHeaderThatOnlyItsOwnPartIncludes) {
   SourceTree tree = {{"include/attune/logs/inner.h", ""},
                      {"src/logs/a.cc", "#include \"attune/logs/inner.h\"\n"},

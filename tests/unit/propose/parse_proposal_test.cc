@@ -47,6 +47,9 @@ TEST(ParseProposal, ValuesKeepTheirSpelling) {
   EXPECT_EQ(value(R"(["a","b"])").values, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(value("true"), (Edit{Edit::Op::kSet, "--x", {}}));
   EXPECT_EQ(value("false"), (Edit{Edit::Op::kUnset, "--x", {}}));
+  EXPECT_EQ(value(R"("true")"), (Edit{Edit::Op::kSet, "--x", {}}));
+  EXPECT_EQ(value(R"("false")"), (Edit{Edit::Op::kUnset, "--x", {}}));
+  EXPECT_EQ(value(R"("True")").values, std::vector<std::string>{"True"});
 }
 
 TEST(ParseProposal, EnvironmentEdits) {
