@@ -10,6 +10,7 @@ std::unique_ptr<Command> MakeCheck();
 std::unique_ptr<Command> MakeComplete();
 std::unique_ptr<Command> MakeCompletion();
 std::unique_ptr<Command> MakeConfig();
+std::unique_ptr<Command> MakeDiagnose();
 std::unique_ptr<Command> MakeHelp();
 std::unique_ptr<Command> MakeInit();
 std::unique_ptr<Command> MakeResume();
