@@ -119,6 +119,14 @@ constexpr CommandRow kCommands[] = {
                  "attune export --as recipe -o tuned.yaml",
      .exits = "",
      .make = MakeExport},
+    {.name = "diagnose",
+     .summary = "say where the time of a step goes, from traces and logs",
+     .synopsis = "PATH... [--framework F] [--steps PATTERN] [--pipeline P,M[,V]]",
+     .examples = "attune diagnose trace.json.gz             # one rank of torch.profiler\n"
+                 "attune diagnose traces/ --json            # all ranks of a folder\n"
+                 "attune diagnose report.sqlite --steps 'train step {n}'",
+     .exits = "",
+     .make = MakeDiagnose},
     {.name = "config",
      .summary = "show your own configuration and where it comes from",
      .synopsis = "show [--origins] | path",

@@ -13,6 +13,7 @@ std::unique_ptr<Command> MakeConfig();
 std::unique_ptr<Command> MakeDoctor();
 std::unique_ptr<Command> MakeExport();
 std::unique_ptr<Command> MakeGate();
+std::unique_ptr<Command> MakeDiagnose();
 std::unique_ptr<Command> MakeHelp();
 std::unique_ptr<Command> MakeInit();
 std::unique_ptr<Command> MakeLevers();

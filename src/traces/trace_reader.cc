@@ -28,6 +28,7 @@ using traces::TimeWindow;
 
 // Each reading takes a fifth of the time range less, so this ends far below it.
 constexpr int kMaxReadings = 12;
+constexpr int kFolderDepth = 3;
 
 std::string_view BaseName(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -83,23 +84,44 @@ Result<traces::FileIdentity> Identify(const std::string& path) {
                               S_ISDIR(st.st_mode) ? -1 : static_cast<std::int64_t>(st.st_size)};
 }
 
-std::vector<std::string> FilesOf(const std::string& folder, std::vector<std::string>& remarks) {
-  std::vector<std::string> files;
+struct Listing {
+  std::vector<std::string> files, folders;
+};
+
+Listing List(const std::string& folder, std::vector<std::string>& remarks) {
+  Listing listing;
   DIR* dir = opendir(folder.c_str());
   if (dir == nullptr) {
     remarks.push_back(folder + ": " + std::strerror(errno));
-    return files;
+    return listing;
   }
   while (const dirent* entry = readdir(dir)) {
     const std::string path = folder + "/" + entry->d_name;
     struct stat st {};
-    // A dangling link, a folder, a pipe: nothing to read.
-    if (entry->d_name[0] == '.' || stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) continue;
-    if (LooksLikeTrace(path)) files.push_back(path);
+    if (entry->d_name[0] == '.' || lstat(path.c_str(), &st) != 0) continue;
+    // A link to a folder is not entered: it may lead back here.
+    if (S_ISDIR(st.st_mode)) listing.folders.push_back(path);
+    // A dangling link or a pipe is nothing to read.
+    if (stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) continue;
+    if (LooksLikeTrace(path)) listing.files.push_back(path);
   }
   closedir(dir);
-  std::sort(files.begin(), files.end());
-  return files;
+  std::sort(listing.files.begin(), listing.files.end());
+  std::sort(listing.folders.begin(), listing.folders.end());
+  return listing;
+}
+
+// The folder's own files; where it has none, those of its sub-folders.
+std::vector<std::string> FilesOf(const std::string& folder, int depth,
+                                 std::vector<std::string>& remarks) {
+  Listing listing = List(folder, remarks);
+  if (!listing.files.empty() || depth == 0) return listing.files;
+  for (const std::string& sub : listing.folders) {
+    for (std::string& file : FilesOf(sub, depth - 1, remarks)) {
+      listing.files.push_back(std::move(file));
+    }
+  }
+  return listing.files;
 }
 
 Result<std::vector<FoundFile>> FindFiles(const std::vector<std::string>& paths,
@@ -127,7 +149,8 @@ Result<std::vector<FoundFile>> FindFiles(const std::vector<std::string>& paths,
       ATTUNE_RETURN_IF_ERROR(add(path));
       continue;
     }
-    for (const std::string& file : FilesOf(path, remarks)) ATTUNE_RETURN_IF_ERROR(add(file));
+    for (const std::string& file : FilesOf(path, kFolderDepth, remarks))
+      ATTUNE_RETURN_IF_ERROR(add(file));
   }
   return found;
 }
@@ -170,6 +193,25 @@ bool LooksLikeTrace(const std::string& path) {
   };
   return ends(".json") || ends(".json.gz") || ends(".sqlite") || ends(".trace") ||
          ends(".trace.gz");
+}
+
+bool IsTraceFile(const std::string& path) {
+  const auto file = traces::OpenFile(path);
+  if (!file) return false;
+  if (file->sqlite) return true;
+  std::string head(4096, '\0');
+  const auto got = file->source->Read(head.data(), head.size());
+  if (!got) return file->compressed;
+  head.resize(*got);
+  std::string_view text = head;
+  if (text.rfind("\xef\xbb\xbf", 0) == 0) text.remove_prefix(3);
+  text = Trim(text);
+  // A log line can start with a bracket too: "[2026-11-30 ...]", "[rank0]: ...".
+  if (text.empty() || (text[0] != '{' && text[0] != '[')) return false;
+  const std::string_view rest = Trim(text.substr(1));
+  if (rest.empty()) return true;
+  return text[0] == '{' ? rest[0] == '"' || rest[0] == '}'
+                        : rest[0] == '{' || rest[0] == '[' || rest[0] == ']';
 }
 
 std::int64_t RankFromName(const std::string& path) {

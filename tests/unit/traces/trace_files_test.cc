@@ -106,6 +106,29 @@ TEST_F(TraceFiles, AFolderGivesItsTracesAndNothingElse) {
   EXPECT_TRUE(Remarks(*set, "config.json: a JSON object without traceEvents"));
 }
 
+TEST_F(TraceFiles, OfAFolderWithoutTracesTheSubfoldersAreSearched) {
+  const std::string deep = folder_ + "/r007/traces";
+  std::filesystem::create_directories(deep);
+  std::filesystem::create_directory_symlink("..", folder_ + "/r007/loop");
+  Write("r007/traces/rank1.json", OfRank(1));
+  const auto set = ReadTraces({folder_});
+  ASSERT_TRUE(set.has_value());
+  ASSERT_EQ(set->ranks.size(), 1u);
+  Write("rank0.json", OfRank(0));
+  EXPECT_EQ(ReadTraces({folder_})->ranks[0].rank, 0);
+  EXPECT_EQ(ReadTraces({folder_})->ranks.size(), 1u);
+}
+
+TEST_F(TraceFiles, ALogIsNoTrace) {
+  EXPECT_TRUE(IsTraceFile(Write("a", OfRank(0))));
+  EXPECT_TRUE(IsTraceFile(Write("b", Gzip("[\n{}]"))));
+  for (const char* log : {"[rank0]: hello", "[2026-11-30 10:00:00] iteration 1", "iteration 1", "",
+                          " ", "{loss: 1}"}) {
+    EXPECT_FALSE(IsTraceFile(Write("c", log))) << log;
+  }
+  EXPECT_FALSE(IsTraceFile(folder_));
+}
+
 TEST_F(TraceFiles, ALinkIsFollowedAndTheSameFileReadOnce) {
   const std::string file = Write("rank0.json", OfRank(0));
   const std::string link = folder_ + "/latest.json";
