@@ -3,6 +3,7 @@
 
 #include "attune/base/text.h"
 #include "attune/report/explain.h"
+#include "campaign_lookup.h"
 #include "commands.h"
 #include "session.h"
 
@@ -16,20 +17,19 @@ class Explain final : public Command {
   }
 
   Result<int> Run(Wire& wire) override {
-    ATTUNE_TRY(const std::string folder, wire.StateFolder());
-    ATTUNE_TRY(const std::unique_ptr<Store> store, Store::Open(folder));
-    const std::string& named = wire.flags().campaign;
-    ATTUNE_TRY(const CampaignRow row, store->FindCampaign(named.empty() ? "latest" : named));
-    ATTUNE_TRY(const std::vector<Event> events, store->Load(row.id));
-    ATTUNE_TRY(const CampaignState state, LoadState(*store, row.id));
+    ATTUNE_TRY(const Reading reading, OpenForReading(wire, ""));
+    const CampaignId& id = reading.campaign.id;
+    ATTUNE_TRY(const std::vector<Event> events, reading.store->Load(id));
+    ATTUNE_TRY(const CampaignState state, LoadState(*reading.store, id));
     std::optional<Explanation> told;
     // A campaign that goes on may have grown between the two reads: what is newer is not told.
-    const Result<RunRow> run = store->FindRun(row.id, name_);
+    const Result<RunRow> run = reading.store->FindRun(id, name_);
     if (run) {
       told = ExplainRun(state, events, run->id);
     } else if (run.error().code != ErrorCode::kNotFound) {
       return Fail(Error(run.error()));
-    } else if (const Result<ProposalRow> proposal = store->FindProposal(row.id, name_); proposal) {
+    } else if (const Result<ProposalRow> proposal = reading.store->FindProposal(id, name_);
+               proposal) {
       told = ExplainProposal(state, events, proposal->id);
     } else if (proposal.error().code != ErrorCode::kNotFound) {
       return Fail(Error(proposal.error()));
@@ -37,7 +37,7 @@ class Explain final : public Command {
     if (!told) {
       return Fail(
           ErrorCode::kNotFound,
-          fmt::format("{} has no run or proposal '{}'", row.id.value, EscapeForDisplay(name_, 80)),
+          fmt::format("{} has no run or proposal '{}'", id.value, EscapeForDisplay(name_, 80)),
           "-c CAMPAIGN names another campaign");
     }
     wire.terminal().Out(wire.flags().json ? ExplainJson(*told) + "\n" : ExplainText(*told));

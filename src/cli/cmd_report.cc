@@ -1,6 +1,7 @@
 // report: what a campaign came to, as text, JSON, Markdown or one offline HTML file.
 #include "attune/os/files.h"
 #include "attune/report/report.h"
+#include "campaign_lookup.h"
 #include "commands.h"
 #include "session.h"
 
@@ -16,11 +17,8 @@ class ReportCommand final : public Command {
   }
 
   Result<int> Run(Wire& wire) override {
-    ATTUNE_TRY(const std::string folder, wire.StateFolder());
-    ATTUNE_TRY(const std::unique_ptr<Store> store, Store::Open(folder));
-    const std::string& named = campaign_.empty() ? wire.flags().campaign : campaign_;
-    ATTUNE_TRY(const CampaignRow row, store->FindCampaign(named.empty() ? "latest" : named));
-    ATTUNE_TRY(const CampaignState state, LoadState(*store, row.id));
+    ATTUNE_TRY(const Reading reading, OpenForReading(wire, campaign_));
+    ATTUNE_TRY(const CampaignState state, LoadState(*reading.store, reading.campaign.id));
     const Report report = attune::MakeReport(state);
     const bool to_stdout = html_ == "-" || markdown_ == "-";
     if (to_stdout && (wire.flags().json || html_ == markdown_)) {
