@@ -66,6 +66,21 @@ constexpr CommandRow kCommands[] = {
      .examples = "attune retry r007",
      .exits = "",
      .make = MakeRetry},
+    {.name = "report",
+     .summary = "what a campaign came to, with its evidence",
+     .synopsis = "[CAMPAIGN] [--html FILE] [--md FILE]",
+     .examples = "attune report\n"
+                 "attune report c-20261130-7f3a --html report.html    # one offline page, charts\n"
+                 "attune report --md report.md                        # for a pull request",
+     .exits = "",
+     .make = MakeReport},
+    {.name = "explain",
+     .summary = "the story of one run or proposal",
+     .synopsis = "RUN|PROPOSAL",
+     .examples = "attune explain r007\n"
+                 "attune explain p003 -c c-20261130-7f3a",
+     .exits = "",
+     .make = MakeExplain},
     {.name = "gate",
      .summary = "ask the correctness gate about a recipe, or about its rules",
      .synopsis = "check RECIPE --against BASE | list | explain RULE",
