@@ -142,6 +142,14 @@ constexpr CommandRow kCommands[] = {
                  "attune diagnose report.sqlite --steps 'train step {n}'",
      .exits = "",
      .make = MakeDiagnose},
+    {.name = "db",
+     .summary = "check, copy, prune or write out the campaign database",
+     .synopsis = "check | backup FILE | gc [--keep N] | export [FILE]",
+     .examples = "attune db check\n"
+                 "attune db backup attune-2026-11-30.db\n"
+                 "attune db export events.ndjson",
+     .exits = "",
+     .make = MakeDb},
     {.name = "config",
      .summary = "show your own configuration and where it comes from",
      .synopsis = "show [--origins] | path",

@@ -14,6 +14,7 @@ std::unique_ptr<Command> MakeDoctor();
 std::unique_ptr<Command> MakeExplain();
 std::unique_ptr<Command> MakeExport();
 std::unique_ptr<Command> MakeGate();
+std::unique_ptr<Command> MakeDb();
 std::unique_ptr<Command> MakeDiagnose();
 std::unique_ptr<Command> MakeHelp();
 std::unique_ptr<Command> MakeInit();

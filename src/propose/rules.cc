@@ -69,7 +69,7 @@ class RulesProposer final : public Proposer {
       if (auto next = Neighbour(s, vet, trials, lever)) return *next;
     }
     if (auto stack = Stack(s, vet, trials)) return *stack;
-    return Stop(s, trials);
+    return Stop(s, vet, trials);
   }
 
  private:
@@ -261,11 +261,27 @@ class RulesProposer final : public Proposer {
     return p;
   }
 
-  static StopWish Stop(const CampaignState& s, const std::vector<Trial>& trials) {
+  // What the gate says of a lever that was never launched: its first refusal, from this leader.
+  static std::string WhyNot(const CampaignState& s, const Vet& vet, const DeclaredLever& lever) {
+    for (const std::string& value : lever.values) {
+      const std::optional<Change> change = MoveTo(s.recipe, s.leader.user, lever, value);
+      if (!change || ApplyEdits(s.leader.user, change->edits) == s.leader.user) continue;
+      const GateVerdict verdict = vet(*change);
+      if (const Finding* why = verdict.FirstRefusal()) return why->rule + ": " + why->why;
+    }
+    return "nothing else to set it to";
+  }
+
+  static StopWish Stop(const CampaignState& s, const Vet& vet, const std::vector<Trial>& trials) {
     StopWish wish;
     wish.reason = fmt::format(
         "converged: {} launches, no declared lever is left that is untried from the leader",
         trials.size());
+    if (trials.empty()) {
+      // Nothing could be tried at all: say what stood in the way of the first lever.
+      wish.reason += fmt::format(" ({}: {})", s.recipe.declared.front().id,
+                                 WhyNot(s, vet, s.recipe.declared.front()));
+    }
     std::map<std::string, std::string> per_class;
     for (const DeclaredLever& lever : s.recipe.declared) {
       const std::string cls(Word(lever.cls));
@@ -275,8 +291,8 @@ class RulesProposer final : public Proposer {
       if (last != trials.rend()) {
         told += fmt::format(" tried ({})", Word(last->standing));
       } else {
-        told += IsOffered(s.recipe, lever) ? " not launched: refused or already there"
-                                           : " not offered by the recipe";
+        told += IsOffered(s.recipe, lever) ? " not launched: " + WhyNot(s, vet, lever)
+                                           : std::string(" not offered by the recipe");
       }
       std::string& entry = per_class[cls];
       if (!entry.empty()) entry += ", ";
