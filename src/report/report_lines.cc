@@ -2,7 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <cmath>
+#include <algorithm>
+#include <utility>
 
 #include "attune/base/text.h"
 
@@ -42,9 +43,8 @@ void AddEvidence(const Report& r, std::vector<Line>& lines) {
     for (const double ratio : r.final->block_ratios) ratios.push_back(fmt::format("{:.4f}", ratio));
     lines.push_back(
         {"evidence", fmt::format("{} blocks of recipe and winner in turn; winner over recipe {}; "
-                                 "sign-flip p {:.4g} (lowest that {} blocks can give: {:.4g})",
-                                 ratios.size(), Join(ratios, " "), ratios.size(), r.final->p,
-                                 r.final->p_floor)});
+                                 "sign-flip p {:.4g} (lowest that so many blocks can give: {:.4g})",
+                                 ratios.size(), Join(ratios, " "), r.final->p, r.final->p_floor)});
   }
   if (r.baseline) {
     lines.push_back({"band", fmt::format("{:.2f}%: sigma {:.2f}% from {} calibration runs ({}{})",
