@@ -45,9 +45,12 @@ ReportTrial TrialOf(const CampaignState& s, const RunId& id, const RunRecord& ru
 }
 
 void AddTrials(const CampaignState& s, Report& r) {
+  // A leader that did not pass the final stage has paid nothing, whatever the search saw.
   std::set<RunId> chain;
-  for (const Leader& past : s.past_leaders) chain.insert(past.run);
-  chain.insert(s.leader.run);
+  if (s.phase != Phase::kNoGain) {
+    for (const Leader& past : s.past_leaders) chain.insert(past.run);
+    chain.insert(s.leader.run);
+  }
   for (const auto& [id, run] : s.runs) {
     if (run.purpose != Purpose::kCandidate || !run.judged) continue;
     ReportTrial trial = TrialOf(s, id, run);
@@ -230,7 +233,9 @@ Report MakeReport(const CampaignState& s) {
   r.leader = s.leader.run;
   r.leader_mean = s.leader.mean;
   r.leader_gain = s.leader.gain;
-  r.changes = DescribeDifference(s.recipe.base, s.leader.user);
+  if (s.phase != Phase::kNoGain) {
+    r.changes = DescribeDifference(s.recipe.base, s.leader.user);
+  }
   AddTrials(s, r);
   AddGate(s, r);
   AddEvidenceOfLeader(s, r);

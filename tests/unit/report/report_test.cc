@@ -100,6 +100,22 @@ TEST(Report, ALeaderThatFellInTheFinalStageHasNotPaid) {
   ASSERT_EQ(r.fell.size(), 1u);
 }
 
+// The final stage may give up with a leader that it never measured.
+TEST(Report, WithoutAGainNothingHasPaid) {
+  made::MadeCampaign made = MakeCampaign("x", Until::kSearching);
+  made.state = Apply(std::move(made.state), Event{made.state.seq + 1, made.state.last_at,
+                                                  PhaseSet{Phase::kNoGain, "gave up", "agent"}});
+  const Report r = MakeReport(made.state);
+  EXPECT_EQ(r.leader, RunId("r003"));
+  EXPECT_TRUE(r.paid.empty());
+  EXPECT_EQ(r.no_gain.size(), 2u);
+  EXPECT_EQ(r.changes, "");
+  EXPECT_NE(ReportText(r).find("NO GAIN       no gain beyond the band (3.00%); the recipe as given "
+                               "stays at 100.0 tok/s/GPU"),
+            std::string::npos)
+      << ReportText(r);
+}
+
 TEST(Report, JsonOfAnUnmeasuredCampaignHasNullsAndNoNan) {
   const auto json = nlohmann::json::parse(ReportJson(MakeReport(CampaignState{})));
   EXPECT_EQ(json["schema"], "attune.report/1");
@@ -129,8 +145,8 @@ TEST(Report, HostileTextIsOneJsonValue) {
 TEST(Report, HostileTextIsNoMarkdown) {
   const std::string text = ReportMarkdown(Shipped(kHostile));
   EXPECT_FALSE(HasControls(text));
-  for (const char* out : {"<script", "<img", "</td>", "](", "@everyone", "https://", "www.", " `y`",
-                          " **z", "\n# heading"}) {
+  for (const char* out : {"<script", "<img", "</td>", "[a](", "@everyone", "https://", "www.",
+                          " `y`", " **z", "\n# heading"}) {
     EXPECT_EQ(text.find(out), std::string::npos) << out;
   }
   // A cell stays a cell: every row of the table has its eight own bars.
