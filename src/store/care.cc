@@ -8,8 +8,8 @@
 #include <cstring>
 #include <utility>
 
-#include "attune/store/event_json.h"
 #include "attune/store/store.h"
+#include "event_json.h"
 #include "file_system.h"
 #include "impl.h"
 #include "projector.h"

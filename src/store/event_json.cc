@@ -1,6 +1,6 @@
 // Writing and reading go through one list of fields (event_fields.h). Errors carry the path of the
 // field: "steps[3].losses: ...".
-#include "attune/store/event_json.h"
+#include "event_json.h"
 
 #include <fmt/core.h>
 

@@ -7,7 +7,7 @@
 
 #include "attune/base/text.h"
 #include "attune/model/campaign.h"
-#include "attune/store/event_json.h"
+#include "event_json.h"
 
 namespace attune {
 namespace {

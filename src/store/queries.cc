@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "attune/base/text.h"
-#include "attune/store/event_json.h"
 #include "attune/store/store.h"
+#include "event_json.h"
 #include "impl.h"
 
 namespace attune {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "attune/base/text.h"
-#include "attune/store/event_json.h"
+#include "event_json.h"
 #include "file_system.h"
 #include "impl.h"
 #include "projector.h"

@@ -46,6 +46,18 @@ bool Reads(std::string_view text, std::string_view path) {
   return false;
 }
 
+// A case may name files below its own folder: a recipe its args_file.
+bool NamedByCase(const SourceTree& tree, std::string_view path) {
+  for (const auto& [other, text] : tree) {
+    const std::string folder = FolderOf(other) + "/";
+    if (IsCaseFile(other) && other != path && path.starts_with(folder) &&
+        Names(text, path.substr(folder.size()))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<std::string> UnreadCaseFiles(const SourceTree& tree) {
@@ -54,7 +66,7 @@ std::vector<std::string> UnreadCaseFiles(const SourceTree& tree) {
     if (!IsCaseFile(path)) {
       continue;
     }
-    bool read = false;
+    bool read = NamedByCase(tree, path);
     for (const auto& [reader, text] : tree) {
       read = read || (CanRead(reader) && Reads(text, path));
     }

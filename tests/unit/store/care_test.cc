@@ -1,7 +1,7 @@
 #include <filesystem>
 
-#include "attune/store/event_json.h"
 #include "attune/store/store.h"
+#include "event_json.h"
 #include "gtest/gtest.h"
 #include "made.h"
 

@@ -1,4 +1,4 @@
-#include "attune/store/event_json.h"
+#include "event_json.h"
 
 #include <cmath>
 #include <limits>

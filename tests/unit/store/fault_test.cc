@@ -3,8 +3,8 @@
 // written to the same end.
 #include <functional>
 
-#include "attune/store/event_json.h"
 #include "attune/store/store.h"
+#include "event_json.h"
 #include "failing_vfs.h"
 #include "gtest/gtest.h"
 #include "made.h"

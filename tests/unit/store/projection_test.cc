@@ -1,8 +1,8 @@
 // Projections against the two other ways to know: a rebuild from the events, and the fold of the
 // model (Apply).
 #include "attune/model/campaign.h"
-#include "attune/store/event_json.h"
 #include "attune/store/store.h"
+#include "event_json.h"
 #include "gtest/gtest.h"
 #include "made.h"
 

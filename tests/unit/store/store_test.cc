@@ -1,7 +1,7 @@
 #include "attune/store/store.h"
 
 #include "attune/model/campaign.h"
-#include "attune/store/event_json.h"
+#include "event_json.h"
 #include "gtest/gtest.h"
 #include "made.h"
 
