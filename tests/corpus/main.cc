@@ -30,6 +30,7 @@ struct Kind {
   Reader read;
 };
 // One line a kind.
+// clang-format off
 const std::vector<Kind> kKinds = {
     {"proposals", &ReadProposals},
     {"statistics", &ReadStatistics},
@@ -37,6 +38,7 @@ const std::vector<Kind> kKinds = {
     {"logs", &ReadLogs},
     {"traces", &ReadTraceFolders},
 };
+// clang-format on
 
 std::string OneLine(std::string_view s) { return EscapeForDisplay(s, 4000); }
 
@@ -71,8 +73,7 @@ int PrintComparison(const std::vector<Row>& rows) {
         break;
       case Outcome::kSkipped:
         ++skipped;
-        std::fprintf(stderr, "SKIPPED %s: %s\n", OneLine(row.id).c_str(),
-                     OneLine(row.why).c_str());
+        std::fprintf(stderr, "SKIPPED %s: %s\n", OneLine(row.id).c_str(), OneLine(row.why).c_str());
         break;
     }
   }
