@@ -180,6 +180,7 @@ void AddStepTimes(const CampaignState& s, Report& r) {
   const RunRecord* leader = nullptr;
   for (const auto& [id, run] : s.runs) {
     if (!run.judged || run.judged->validity != Validity::kValid) continue;
+    if (!run.judged->measurement) continue;  // a component test is valid and times no step
     if (IsOfLeader(s, run)) {
       leader = &run;
     } else if (run.plan.user == s.recipe.base && run.plan.form == Form::kMeasured) {
