@@ -192,6 +192,8 @@ Status Database::SetPragmas(const StoreOptions& options, bool network) {
       connection_.Script("PRAGMA mmap_size = 0; PRAGMA foreign_keys = ON;"
                          "PRAGMA trusted_schema = OFF;"
                          "PRAGMA cell_size_check = ON;"));
+  ATTUNE_RETURN_IF_ERROR(
+      connection_.Script(network ? "PRAGMA synchronous = EXTRA" : "PRAGMA synchronous = FULL"));
   if (!options.read_only) {
     const std::string journal = network ? "delete" : "wal";
     ATTUNE_TRY(const std::string set, connection_.Pragma("journal_mode = " + journal));
@@ -201,8 +203,6 @@ Status Database::SetPragmas(const StoreOptions& options, bool network) {
                               pragmas_.file_system, journal),
                   "end the other attune processes that use it");
     }
-    ATTUNE_RETURN_IF_ERROR(
-        connection_.Script(network ? "PRAGMA synchronous = EXTRA" : "PRAGMA synchronous = FULL"));
     if (options.max_pages) {
       ATTUNE_RETURN_IF_ERROR(
           connection_.Script(fmt::format("PRAGMA max_page_count = {}", *options.max_pages)));
