@@ -162,7 +162,11 @@ Result<std::vector<CheckLine>> Store::Check() {
     }
     return {};
   };
-  ATTUNE_RETURN_IF_ERROR(impl_->database.Snapshot(read));
+  // A file so damaged that a query fails is a finding too.
+  if (const Status done = impl_->database.Snapshot(read); !done) {
+    if (done.error().code != ErrorCode::kCorrupt) return Fail(done.error());
+    lines.push_back(Line(false, "database", done.error().message));
+  }
   return lines;
 }
 

@@ -192,6 +192,8 @@ Status Database::SetPragmas(const StoreOptions& options, bool network) {
       connection_.Script("PRAGMA mmap_size = 0; PRAGMA foreign_keys = ON;"
                          "PRAGMA trusted_schema = OFF;"
                          "PRAGMA cell_size_check = ON;"));
+  ATTUNE_RETURN_IF_ERROR(
+      connection_.Script(network ? "PRAGMA synchronous = EXTRA" : "PRAGMA synchronous = FULL"));
   if (!options.read_only) {
     const std::string journal = network ? "delete" : "wal";
     ATTUNE_TRY(const std::string set, connection_.Pragma("journal_mode = " + journal));
@@ -201,21 +203,24 @@ Status Database::SetPragmas(const StoreOptions& options, bool network) {
                               pragmas_.file_system, journal),
                   "end the other attune processes that use it");
     }
-    ATTUNE_RETURN_IF_ERROR(
-        connection_.Script(network ? "PRAGMA synchronous = EXTRA" : "PRAGMA synchronous = FULL"));
     if (options.max_pages) {
       ATTUNE_RETURN_IF_ERROR(
           connection_.Script(fmt::format("PRAGMA max_page_count = {}", *options.max_pages)));
     }
   }
-  ATTUNE_TRY(pragmas_.journal_mode, connection_.Pragma("journal_mode"));
-  ATTUNE_TRY(const std::string synchronous, connection_.Pragma("synchronous"));
-  pragmas_.synchronous = SynchronousWord(synchronous);
-  ATTUNE_TRY(const std::string mmap, connection_.Pragma("mmap_size"));
+  std::string mmap, foreign_keys, trusted;
+  const auto ask = [&](const char* name, std::string& to) -> Status {
+    ATTUNE_TRY(to, connection_.Pragma(name));
+    return {};
+  };
+  ATTUNE_RETURN_IF_ERROR(ask("journal_mode", pragmas_.journal_mode));
+  ATTUNE_RETURN_IF_ERROR(ask("synchronous", pragmas_.synchronous));
+  ATTUNE_RETURN_IF_ERROR(ask("mmap_size", mmap));
+  ATTUNE_RETURN_IF_ERROR(ask("foreign_keys", foreign_keys));
+  ATTUNE_RETURN_IF_ERROR(ask("trusted_schema", trusted));
+  pragmas_.synchronous = SynchronousWord(pragmas_.synchronous);
   pragmas_.mmap_size = ParseInt(mmap).value_or(0);
-  ATTUNE_TRY(const std::string foreign_keys, connection_.Pragma("foreign_keys"));
   pragmas_.foreign_keys = foreign_keys == "1";
-  ATTUNE_TRY(const std::string trusted, connection_.Pragma("trusted_schema"));
   pragmas_.trusted_schema = trusted != "0";
   return {};
 }

@@ -30,6 +30,34 @@ std::string_view BookColumn(Purpose purpose) {
   return "search_gpu_ms";
 }
 
+// The counter of a standing or of a reason, as CountsOf (model/campaign.cc) has it.
+std::string_view CounterOf(Standing standing) {
+  switch (standing) {
+    case Standing::kWin:
+      return "n_win";
+    case Standing::kTie:
+      return "n_tie";
+    case Standing::kLoss:
+      return "n_loss";
+    case Standing::kStoppedEarly:
+      return "n_stopped_early";
+    case Standing::kRejected:
+      return "n_rejected";
+    case Standing::kFailed:
+      return "n_failed";
+    case Standing::kReference:
+    case Standing::kInvalid:
+    case Standing::kEnvironment:
+      return {};
+  }
+  return {};
+}
+
+std::string_view CounterOf(std::string_view reason) {
+  if (reason == "duplicate") return "n_duplicate";
+  return reason.starts_with("gate.") ? "n_refused" : "n_turned_back";
+}
+
 std::string DescribeEdits(const std::vector<Edit>& edits) {
   std::vector<std::string> parts;
   for (const Edit& e : edits) {
@@ -98,6 +126,17 @@ Status Projector::KnownRun(const RunId& id) {
   if (found) return {};
   return Fail(ErrorCode::kInternal, fmt::format("an event names run {} that {} does not have",
                                                 id.value, campaign_.value));
+}
+
+Status Projector::Count(std::string_view column, int by) {
+  if (column.empty()) return {};
+  return Any(fmt::format("UPDATE campaign SET {0} = {0} + ? WHERE id = ?", column), by, campaign_);
+}
+
+Status Projector::Recount(std::string_view was, std::string_view is) {
+  if (was == is) return {};
+  ATTUNE_RETURN_IF_ERROR(Count(was, -1));
+  return Count(is, +1);
 }
 
 Result<std::optional<Effective>> Projector::LeaderForm() {
@@ -184,6 +223,17 @@ Status Projector::operator()(const TurnedBack& f) {
     ATTUNE_TRY(change, Describe(p, nullptr));
   }
   // An admitted proposal that can't be paid for is turned back under its own id.
+  std::string before;
+  {
+    ATTUNE_TRY(sql::Rows rows,
+               db_.Select("SELECT reason FROM proposal WHERE campaign = ? AND id = ?"
+                          " AND admitted = 0",
+                          campaign_, f.id));
+    ATTUNE_TRY(const bool found, rows.Next());
+    if (found) before = rows.Text(0);
+  }
+  ATTUNE_RETURN_IF_ERROR(
+      Recount(before.empty() ? std::string_view() : CounterOf(before), CounterOf(f.reason)));
   ATTUNE_RETURN_IF_ERROR(
       Any("INSERT INTO proposal(campaign, id, seq, at_ms, admitted, source, llm_call, lever, label,"
           " hypothesis, change, reason, detail, rule)"
@@ -197,6 +247,12 @@ Status Projector::operator()(const TurnedBack& f) {
 
 Status Projector::operator()(const AskIntended& f) {
   // After a crash the same request is asked again under its own id.
+  {
+    ATTUNE_TRY(sql::Rows rows, db_.Select("SELECT 1 FROM llm_call WHERE campaign = ? AND id = ?",
+                                          campaign_, f.call));
+    ATTUNE_TRY(const bool again, rows.Next());
+    if (!again) ATTUNE_RETURN_IF_ERROR(Count("n_llm_calls", 1));
+  }
   return Any(
       "INSERT INTO llm_call(campaign, id, asked_ms, body_hash) VALUES(?1, ?2, ?3, ?4)"
       " ON CONFLICT(campaign, id) DO UPDATE SET asked_ms = ?3, body_hash = ?4",
@@ -218,7 +274,10 @@ Status Projector::operator()(const LaunchIntended& f) {
           campaign_, f.id, seq_, f.token, Word(f.purpose), Word(LaunchState::kIntended), f.slots,
           f.hold, f.limit, f.attempt, at_));
   ATTUNE_RETURN_IF_ERROR(
-      Any("UPDATE campaign SET held_gpu_ms = held_gpu_ms + ? WHERE id = ?", f.hold, campaign_));
+      Any("UPDATE campaign SET held_gpu_ms = held_gpu_ms + ?, n_runs = n_runs + ?,"
+          " n_launched = n_launched + ? WHERE id = ?",
+          f.hold, static_cast<std::int64_t>(f.runs.size()), f.purpose == Purpose::kCandidate,
+          campaign_));
   for (std::size_t i = 0; i < f.runs.size(); ++i) {
     const RunPlan& run = f.runs[i];
     ATTUNE_RETURN_IF_ERROR(
@@ -264,10 +323,10 @@ Status Projector::operator()(const LaunchEnded& f) {
     }
   }
   if (purpose == Purpose::kCandidate) {
-    ATTUNE_TRY(sql::Rows rows,
-               db_.Select("SELECT run_end FROM run WHERE campaign = ? AND launch = ?"
-                          " AND run_end IS NOT NULL",
-                          campaign_, f.id));
+    if (!f.reached) ATTUNE_RETURN_IF_ERROR(Count("n_launched", -1));  // it never was one
+    ATTUNE_TRY(
+        sql::Rows rows,
+        db_.Select("SELECT run_end FROM run WHERE campaign = ? AND launch = ?", campaign_, f.id));
     for (;;) {
       ATTUNE_TRY(const bool more, rows.Next());
       if (!more) break;
@@ -332,11 +391,25 @@ Status Projector::operator()(const RunEnded& f) {
 }
 
 Status Projector::operator()(const Judged& f) {
+  std::string_view was, is;
+  {
+    ATTUNE_TRY(sql::Rows rows,
+               db_.Select("SELECT purpose, standing FROM run WHERE campaign = ? AND id = ?",
+                          campaign_, f.id));
+    ATTUNE_TRY(const bool found, rows.Next());
+    if (found && rows.Text(0) == Word(Purpose::kCandidate)) {
+      const std::optional<Standing> before = ParseStanding(rows.Text(1));
+      if (before) was = CounterOf(*before);
+      is = CounterOf(f.standing);
+    }
+  }
+  ATTUNE_RETURN_IF_ERROR(Recount(was, is));
   ATTUNE_RETURN_IF_ERROR(
       One("a run",
           "UPDATE run SET validity = ?1, standing = ?2, gain = ?3, reason = ?4,"
           " leader_rank = CASE WHEN ?5 THEN"
-          "   1 + (SELECT coalesce(max(leader_rank), 0) FROM run WHERE campaign = ?6)"
+          "   1 + (SELECT coalesce(max(leader_rank), 0) FROM run WHERE campaign = ?6"
+          "        AND leader_rank IS NOT NULL)"
           "   ELSE leader_rank END"
           " WHERE campaign = ?6 AND id = ?7",
           Word(f.validity), Word(f.standing), f.gain, f.reason, f.leads, campaign_, f.id));
@@ -385,7 +458,8 @@ Status Projector::operator()(const FinalResult& f) {
     ATTUNE_RETURN_IF_ERROR(
         Any("UPDATE run SET leader_rank = NULL WHERE campaign = ?1 AND"
             " leader_rank ="
-            " (SELECT max(leader_rank) FROM run WHERE campaign = ?1)",
+            " (SELECT max(leader_rank) FROM run WHERE campaign = ?1"
+            "  AND leader_rank IS NOT NULL)",
             campaign_));
   }
   return Findings("final", f.leader.value, f.findings);

@@ -81,6 +81,9 @@ class Projector {
                   const std::vector<Finding>& findings);
   Result<LaunchState> Move(const LaunchId& id, LaunchNews news);
   Status KnownRun(const RunId& id);
+  // Adds to a counter of the campaign's row; an empty column counts nothing.
+  Status Count(std::string_view column, int by);
+  Status Recount(std::string_view was, std::string_view is);
   // What a change is compared with: the leader's user form, else the baseline's.
   Result<std::optional<Effective>> LeaderForm();
   Result<std::string> Describe(const Proposal& proposal, const Effective* candidate);

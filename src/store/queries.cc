@@ -368,41 +368,25 @@ Status ReadMoney(sql::Connection& db, const CampaignId& campaign, CampaignSummar
 }
 
 Status ReadCounts(sql::Connection& db, const CampaignId& campaign, CampaignSummary& s) {
-  Counts& c = s.counts;
-  ATTUNE_TRY(sql::Rows launches,
-             db.Select("SELECT count(*) FROM launch WHERE campaign = ? AND purpose = ?"
-                       " AND state != ?",
-                       campaign, Word(Purpose::kCandidate), Word(LaunchState::kVoid)));
-  ATTUNE_TRY(const bool counted, launches.Next());
-  c.launched = counted ? launches.Small(0) : 0;
-  ATTUNE_TRY(sql::Rows runs,
-             db.Select("SELECT purpose, standing, count(*) FROM run WHERE campaign = ?"
-                       " GROUP BY purpose, standing",
+  ATTUNE_TRY(sql::Rows rows,
+             db.Select("SELECT n_launched, n_win, n_tie, n_loss, n_failed, n_stopped_early,"
+                       " n_rejected, n_refused, n_turned_back, n_duplicate, n_runs, n_llm_calls"
+                       " FROM campaign WHERE id = ?",
                        campaign));
-  const std::map<Standing, int*> of = {
-      {Standing::kWin, &c.win},           {Standing::kTie, &c.tie},
-      {Standing::kLoss, &c.loss},         {Standing::kStoppedEarly, &c.stopped_early},
-      {Standing::kRejected, &c.rejected}, {Standing::kFailed, &c.failed}};
-  for (;;) {
-    ATTUNE_TRY(const bool more, runs.Next());
-    if (!more) break;
-    s.runs += runs.Int(2);
-    const std::optional<Standing> standing = ParseStanding(runs.Text(1));
-    if (runs.Text(0) != Word(Purpose::kCandidate) || !standing) continue;
-    if (const auto it = of.find(*standing); it != of.end()) *it->second = runs.Small(2);
-  }
-  ATTUNE_TRY(sql::Rows proposals,
-             db.Select("SELECT reason, count(*) FROM proposal WHERE campaign = ? AND admitted = 0"
-                       " GROUP BY reason",
-                       campaign));
-  for (;;) {
-    ATTUNE_TRY(const bool more, proposals.Next());
-    if (!more) break;
-    const std::string reason = proposals.Text(0);
-    (reason == "duplicate"         ? c.duplicate
-     : reason.starts_with("gate.") ? c.refused
-                                   : c.turned_back) += proposals.Small(1);
-  }
+  ATTUNE_TRY(const bool found, rows.Next());
+  if (!found) return Fail(ErrorCode::kNotFound, "there is no campaign " + campaign.value);
+  s.counts = Counts{.launched = rows.Small(0),
+                    .win = rows.Small(1),
+                    .tie = rows.Small(2),
+                    .loss = rows.Small(3),
+                    .failed = rows.Small(4),
+                    .stopped_early = rows.Small(5),
+                    .rejected = rows.Small(6),
+                    .refused = rows.Small(7),
+                    .turned_back = rows.Small(8),
+                    .duplicate = rows.Small(9)};
+  s.runs = rows.Int(10);
+  s.llm_calls = rows.Int(11);
   return {};
 }
 
@@ -451,10 +435,11 @@ Result<CampaignSummary> Store::Summary(const CampaignId& campaign, int recent) {
     ATTUNE_RETURN_IF_ERROR(ReadMoney(db, campaign, s));
     ATTUNE_RETURN_IF_ERROR(ReadCounts(db, campaign, s));
     ATTUNE_RETURN_IF_ERROR(ReadScores(db, campaign, s));
-    // The partial index of open launches answers this without a look at the others.
+    // The partial index of open launches answers this without a look at the others; the plus signs
+    // keep SQLite from walking all runs in order instead.
     ATTUNE_TRY(sql::Rows open,
                db.Select(fmt::format("{}AND r.launch IN (SELECT id FROM launch WHERE campaign = ?1"
-                                     " AND ended_ms IS NULL) ORDER BY r.seq, r.position",
+                                     " AND ended_ms IS NULL) ORDER BY +r.seq, +r.position",
                                      kSelectRun),
                          campaign));
     ATTUNE_TRY(s.open_runs, All<RunRow>(std::move(open), ReadRun));
@@ -466,10 +451,6 @@ Result<CampaignSummary> Store::Summary(const CampaignId& campaign, int recent) {
     ATTUNE_TRY(s.recent_runs, All<RunRow>(std::move(last), ReadRun));
     std::reverse(s.recent_runs.begin(), s.recent_runs.end());
     ATTUNE_TRY(s.lease, Lease(campaign));
-    ATTUNE_TRY(sql::Rows calls,
-               db.Select("SELECT count(*) FROM llm_call WHERE campaign = ?", campaign));
-    ATTUNE_TRY(const bool counted, calls.Next());
-    s.llm_calls = counted ? calls.Int(0) : 0;
     ATTUNE_TRY(const std::vector<Wish> wishes, Wishes(campaign));
     for (const Wish& wish : wishes) s.pending_wishes.push_back(wish.what);
     return {};

@@ -33,6 +33,19 @@ CREATE TABLE campaign(
   idle_gpu_ms        INTEGER NOT NULL DEFAULT 0,
   overrun_gpu_ms     INTEGER NOT NULL DEFAULT 0,
   failed_gpu_ms      INTEGER NOT NULL DEFAULT 0,
+  -- Of the search, as CountsOf counts them; kept here so that `status` counts nothing.
+  n_launched         INTEGER NOT NULL DEFAULT 0,
+  n_win              INTEGER NOT NULL DEFAULT 0,
+  n_tie              INTEGER NOT NULL DEFAULT 0,
+  n_loss             INTEGER NOT NULL DEFAULT 0,
+  n_failed           INTEGER NOT NULL DEFAULT 0,
+  n_stopped_early    INTEGER NOT NULL DEFAULT 0,
+  n_rejected         INTEGER NOT NULL DEFAULT 0,
+  n_refused          INTEGER NOT NULL DEFAULT 0,
+  n_turned_back      INTEGER NOT NULL DEFAULT 0,
+  n_duplicate        INTEGER NOT NULL DEFAULT 0,
+  n_runs             INTEGER NOT NULL DEFAULT 0,  -- of every purpose
+  n_llm_calls        INTEGER NOT NULL DEFAULT 0,
   final_leader       TEXT,
   final_passed       INTEGER,
   final_baseline     REAL,
@@ -87,7 +100,6 @@ CREATE TABLE launch(
   PRIMARY KEY (campaign, id)
 ) STRICT;
 CREATE INDEX launch_open ON launch(campaign) WHERE ended_ms IS NULL;
-CREATE INDEX launch_by_purpose ON launch(campaign, purpose, state);
 
 CREATE TABLE run(
   campaign       TEXT    NOT NULL,
@@ -129,8 +141,6 @@ CREATE TABLE run(
 ) STRICT;
 CREATE INDEX run_in_order ON run(campaign, seq, position);
 CREATE INDEX run_by_launch ON run(campaign, launch);
-CREATE INDEX run_by_standing ON run(campaign, purpose, standing);
-CREATE INDEX run_by_end ON run(campaign, run_end, seq);
 CREATE INDEX run_by_label ON run(campaign, label);
 CREATE INDEX run_leaders ON run(campaign, leader_rank) WHERE leader_rank IS NOT NULL;
 
@@ -210,7 +220,6 @@ CREATE TABLE proposal(
   PRIMARY KEY (campaign, id)
 ) STRICT;
 CREATE INDEX proposal_in_order ON proposal(campaign, seq);
-CREATE INDEX proposal_by_fate ON proposal(campaign, admitted, reason);
 
 CREATE TABLE llm_call(
   campaign    TEXT    NOT NULL REFERENCES campaign(id),

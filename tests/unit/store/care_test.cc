@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "attune/store/store.h"
 #include "event_json.h"
@@ -108,6 +110,43 @@ TEST_F(CareTest, CompactingLosesNothing) {
   EXPECT_EQ(store->Load(CampaignId("c-1"))->size(), events);
   const auto lines = store->Check().value();
   for (const CheckLine& line : lines) EXPECT_TRUE(line.ok) << line.found;
+}
+
+TEST_F(CareTest, ADamagedPageOrACutFileIsFoundWhereverItIs) {
+  Write("c-1");
+  const std::string path = store->path();
+  store.reset();  // the last one to leave writes the WAL back
+  constexpr std::uintmax_t kPage = 4096;
+  const std::uintmax_t size = std::filesystem::file_size(path);
+  ASSERT_EQ(size % kPage, 0U);
+  const std::string whole = path + ".whole";
+  std::filesystem::copy_file(path, whole);
+  const auto found = [&] {
+    const auto damaged = Store::Open(folder / "state", {.read_only = true});
+    if (!damaged) return damaged.error().code == ErrorCode::kCorrupt;
+    const auto lines = (*damaged)->Check();
+    if (!lines) return lines.error().code == ErrorCode::kCorrupt;
+    return std::any_of(lines->begin(), lines->end(), [](const CheckLine& l) { return !l.ok; });
+  };
+  const auto restore = [&] {
+    for (const char* beside : {"-wal", "-shm"}) std::filesystem::remove(path + beside);
+    std::filesystem::copy_file(whole, path, std::filesystem::copy_options::overwrite_existing);
+  };
+  EXPECT_FALSE(found()) << "sound before";
+  for (std::uintmax_t at = kPage; at < size; at += kPage) {
+    restore();
+    {
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(static_cast<std::streamoff>(at));
+      file << std::string(100, '\xff');
+    }
+    EXPECT_TRUE(found()) << "page " << at / kPage + 1;
+    restore();
+    std::filesystem::resize_file(path, at);
+    EXPECT_TRUE(found()) << "cut to " << at;
+  }
+  restore();
+  EXPECT_FALSE(found()) << "sound after";
 }
 
 TEST_F(CareTest, AFolderThatOthersCanEnterIsReported) {
