@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <tuple>
 
@@ -249,7 +250,11 @@ Result<TraceSet> ReadTraces(const std::vector<std::string>& paths, const TraceOp
     }
   };
   std::vector<std::thread> pool;
-  for (int i = 1; i < threads; ++i) pool.emplace_back(work);
+  try {
+    for (int i = 1; i < threads; ++i) pool.emplace_back(work);
+  } catch (const std::system_error&) {
+    // No thread to be had: this one does the work.
+  }
   work();
   for (std::thread& t : pool) t.join();
 
