@@ -63,10 +63,12 @@ Outcome ReadBytes(std::string_view bytes, std::size_t piece, std::size_t window)
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace attune::traces;
   if (size < 2) return 0;
-  // The first two bytes steer, the rest is the file.
-  const std::string_view bytes(reinterpret_cast<const char*>(data) + 2, size - 2);
-  const std::size_t piece = 1 + data[0];
-  const std::size_t window = 64 * (1 + data[1] % 16);
+  const std::string_view all(reinterpret_cast<const char*>(data), size);
+  // The first two bytes steer and the rest is the file; a seed as it lies there is a file itself.
+  const bool seed = all[0] == '{' || all[0] == '[' || all.substr(0, 3) == "\xef\xbb\xbf";
+  const std::string_view bytes = seed ? all : all.substr(2);
+  const std::size_t piece = seed ? 61 : 1 + data[0];
+  const std::size_t window = seed ? 64 : 64 * (1 + data[1] % 16);
   const Outcome whole = ReadBytes(bytes, 0, std::size_t{1} << 16);
   const Outcome parts = ReadBytes(bytes, piece, window);
   ATTUNE_CHECK(whole.read == parts.read, "refused or not, whatever the pieces");

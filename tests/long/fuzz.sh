@@ -34,10 +34,7 @@ for target in "${targets[@]}"; do
   corpus=$build/corpus/$target
   found=$build/found/$target
   mkdir -p "$corpus" "$found"
-  # The target's first two bytes steer it.
-  for seed in "${seeds[$target]}"/*; do
-    { printf '\1\1'; cat "$seed"; } > "$corpus/seed-$(basename "$seed")"
-  done
+  cp "${seeds[$target]}"/* "$corpus/"
   echo "== $target, $seconds s"
   "$build/tests/fuzz/${target}_fuzz" "$corpus" -max_total_time="$seconds" -max_len=65536 \
     -timeout=20 -rss_limit_mb=2048 -artifact_prefix="$found/" -print_final_stats=1
