@@ -8,8 +8,8 @@
 #
 #   ATTUNE_JOBS    compile jobs at once (default: as cores and memory allow)
 #
-# It writes below this folder: build/ (the program), examples/gpt/work/ (text, checkpoints),
-# examples/gpt/work/state/ (campaigns, logs, results). A gain is also written to
+# It writes below this folder: build/ (the program), examples/gpt/prepared/ (text, checkpoints),
+# examples/gpt/prepared/state/ (campaigns, logs, results). A gain is also written to
 # examples/gpt/recipe.tuned.yaml. Packages come from Debian, with sudo when you are not root.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -85,7 +85,7 @@ if ! /usr/bin/python3 -c 'import torch' 2>/dev/null; then
 fi
 /usr/bin/python3 examples/gpt/prepare.py
 
-state=$PWD/examples/gpt/work/state
+state=$PWD/examples/gpt/prepared/state
 step 4 tune "up to 15 minutes; Ctrl-C ends it after the run that is going on"
 echo "  campaigns are kept in $state"
 echo "  $attune --state $state resume    goes on after a stop"

@@ -32,7 +32,7 @@ LAYOUT = ["--num-ranks", "2", "--micro-batch-size", "8", "--moe-expert-impl", "s
 def main():
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--force", action="store_true", help="make everything again")
-    parser.add_argument("--work", default=os.path.join(HERE, "work"), help="folder to make it in")
+    parser.add_argument("--work", default=os.path.join(HERE, "prepared"), help="folder to make it in")
     options = parser.parse_args()
     os.makedirs(options.work, exist_ok=True)
     text = os.path.join(options.work, "text.bin")

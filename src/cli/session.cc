@@ -22,6 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMaxTrackerBytes = 64;
+// Between two looks at a job that prints nothing new: steps take far longer, and each look costs.
+constexpr Millis kPoll{200};
 
 std::string Absolute(const Recipe& recipe, const std::string& path) {
   if (path.empty() || path.front() == '/') return path;
@@ -71,6 +73,7 @@ Result<std::unique_ptr<Launcher>> MakeLauncher(const CampaignState& state, Clock
   LocalOptions options;
   options.run_root = state.opened->run_root;
   options.clock = &clock;
+  options.poll = kPoll;
   return MakeLocalLauncher(options);
 }
 

@@ -265,7 +265,7 @@ class Project(unittest.TestCase):
         matches = lambda pattern: glob.glob(os.path.join(SOURCE, pattern))  # noqa: E731
         # What the training example makes is there only after it ran.
         pages = [p for p in self.pages if not p.startswith("examples/")]
-        made = re.compile(r"`(examples/gpt/work|examples/gpt/recipe\.tuned)[^`]*`")
+        made = re.compile(r"`(examples/gpt/prepared|examples/gpt/recipe\.tuned)[^`]*`")
         self.none([p for page in pages for p in bad_paths(page, made.sub("", read(page)), matches)])
 
     def test_commands_are_the_programs(self):

@@ -76,7 +76,7 @@ run
 called 'apt-get install .* python3-torch'
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
   called prepare
-  called "attune --state $tree/examples/gpt/work/state run examples/gpt/recipe.yaml --budget auto"
+  called "attune --state $tree/examples/gpt/prepared/state run examples/gpt/recipe.yaml --budget auto"
   # The campaign's own exit code is the script's, without a second message.
   [ "$status" -eq 5 ] || fail "the exit code of attune is lost: $status"
   ! grep -q '^error: quickstart' "$scratch/output" || fail "a message about attune's exit code"

@@ -11,7 +11,7 @@ namespace {
 
 bool Skipped(const std::filesystem::path& path) {
   const std::string name = path.filename().string();
-  return name == "__pycache__" || name == "work" || name.starts_with("build");
+  return name == "__pycache__" || name == "prepared" || name.starts_with("build");
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ def run(model, setting, steps):
         if flag[0] == "-":
             arguments += [flag, value]
     # The flag is a modulus, and no smaller multiple of it lies after the start.
-    arguments += ["--load", f"work/{model}", "--exit-interval", str(START + WARMUP + steps),
+    arguments += ["--load", f"prepared/{model}", "--exit-interval", str(START + WARMUP + steps),
                   "--log-interval", "1", "--eval-iters", "0"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(["/usr/bin/python3", "train.py", *arguments], cwd=GPT, text=True,
