@@ -151,14 +151,15 @@ def baseline_not_there(w):
     w.check_books()
 
 
-def first_run(w, args):
+def first_run(w, args, standings=("reference",)):
     """The first run of a misbehaving job to its end, then an orderly stop."""
     w.recipe(args)
     p = w.start_run()
     w.wait_job(p)
     p.send(signal.SIGINT)
     ends(p.wait(), 130)
-    expect(w.table() == ["calibration:baseline:reference"], f"{w.table()}: {p.text()}")
+    wanted = [[f"calibration:baseline:{standing}"] for standing in standings]
+    expect(w.table() in wanted, f"{w.table()}: {p.text()}")
 
 
 def ignores_term(w):
@@ -169,7 +170,9 @@ def ignores_term(w):
 
 
 def prints_100_mb(w):
-    first_run(w, {"fake-print-mb": 100})
+    # Step lines that wait behind 100 MB are stamped late, so the run may be no measurement; it is
+    # never a failure, and its log is whole.
+    first_run(w, {"fake-print-mb": 100}, ("reference", "invalid", "environment"))
     w.check_books()
     out = os.stat(w.files("*/a0/r001/out")[0]).st_size
     expect(out > 100 << 20, f"the log holds {out} bytes")
