@@ -196,7 +196,8 @@ bool NeedsPair(const CampaignState& s, const RunRecord& run) {
   }
   const std::optional<Comparison> c =
       CompareOnce(s, Measured(s, run, StoppedFor(run, StopWhy::kEarlyWin)));
-  return c && c->near_band;
+  // With a band of many percent "near" reaches below zero: what measured slower is not asked again.
+  return c && c->near_band && c->gain > 0;
 }
 
 std::optional<Judged> JudgeRun(const CampaignState& s, const RunRecord& run) {
