@@ -91,6 +91,7 @@ class Diagnose final : public Command {
     options.Word("--framework", dialect_, LogDialects(), "how logs are written; else found out");
     options.Text("--steps", steps_, "PATTERN",
                  "marks that are steps, {n} for the number: 'train step {n}'");
+    options.Text("--svg", svg_, "FILE", "draw the streams of one step of the first trace");
     options.Text("--pipeline", pipeline_, "P,M[,V]",
                  "stages, micro-batches and virtual stages, to judge the bubble");
   }
@@ -116,7 +117,9 @@ class Diagnose final : public Command {
       ATTUNE_TRY(set, ReadTraces(traces, options));
       diagnosis = DiagnoseTraces(*set, diagnose);
     }
+    if (!svg_.empty()) ATTUNE_RETURN_IF_ERROR(Draw(set));
     Terminal& terminal = wire.terminal();
+    if (!svg_.empty()) terminal.Note("drawn: " + svg_);
     if (wire.flags().json) {
       terminal.Out(Json(set, diagnosis, logs) + "\n");
       return kExitDone;
@@ -146,6 +149,18 @@ class Diagnose final : public Command {
     }
     options.pipeline = PipelineShape{static_cast<int>(numbers[0]), static_cast<int>(numbers[1]),
                                      numbers.size() == 3 ? static_cast<int>(numbers[2]) : 1};
+    return {};
+  }
+
+  Status Draw(const std::optional<TraceSet>& set) const {
+    if (!set) return Fail(ErrorCode::kInvalidInput, "--svg: there is no trace to draw");
+    TraceOptions options;
+    options.step_pattern = steps_;
+    ATTUNE_TRY(const std::string svg, StepSvg(set->ranks.front().path, options));
+    std::ofstream out(svg_, std::ios::binary);
+    out << svg;
+    out.close();
+    if (!out) return Fail(ErrorCode::kDenied, "--svg: " + svg_ + " cannot be written");
     return {};
   }
 
@@ -211,7 +226,7 @@ class Diagnose final : public Command {
   }
 
   std::vector<std::string> paths_;
-  std::string dialect_, steps_, pipeline_;
+  std::string dialect_, steps_, pipeline_, svg_;
 };
 
 }  // namespace

@@ -136,7 +136,7 @@ constexpr CommandRow kCommands[] = {
      .make = MakeExport},
     {.name = "diagnose",
      .summary = "say where the time of a step goes, from traces and logs",
-     .synopsis = "PATH... [--framework F] [--steps PATTERN] [--pipeline P,M[,V]]",
+     .synopsis = "PATH... [--steps PATTERN] [--svg FILE] [--framework F] [--pipeline P,M[,V]]",
      .examples = "attune diagnose trace.json.gz             # one rank of torch.profiler\n"
                  "attune diagnose traces/ --json            # all ranks of a folder\n"
                  "attune diagnose report.sqlite --steps 'train step {n}'",

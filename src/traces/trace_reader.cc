@@ -19,6 +19,7 @@
 #include "byte_source.h"
 #include "kineto.h"
 #include "nsys.h"
+#include "read_with_events.h"
 
 namespace attune {
 namespace {
@@ -165,7 +166,9 @@ int ThreadCount(const TraceOptions& options, std::size_t files) {
 
 }  // namespace
 
-Result<RankTrace> ReadTraceFile(const std::string& path, const TraceOptions& options) {
+Result<RankTrace> traces::ReadWithEvents(
+    const std::string& path, const TraceOptions& options,
+    const std::function<void(const EventStore&, const RankTrace&)>& look) {
   TimeWindow window;
   for (int reading = 0;; ++reading) {
     EventStore store(options.max_record_bytes, window);
@@ -183,8 +186,13 @@ Result<RankTrace> ReadTraceFile(const std::string& path, const TraceOptions& opt
     figures.text_bytes = trace.text_bytes;
     figures.stopped_at = trace.stopped_at;
     figures.notes = store.notes.Sentences();
+    look(store, figures);
     return figures;
   }
+}
+
+Result<RankTrace> ReadTraceFile(const std::string& path, const TraceOptions& options) {
+  return traces::ReadWithEvents(path, options, [](const EventStore&, const RankTrace&) {});
 }
 
 bool LooksLikeTrace(const std::string& path) {

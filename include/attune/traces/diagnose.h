@@ -8,7 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "attune/base/result.h"
 #include "attune/model/diagnosis.h"
+#include "attune/traces/trace_reader.h"
 #include "attune/traces/trace_report.h"
 
 namespace attune {
@@ -41,5 +43,11 @@ std::string TracesJson(const TraceSet& traces, const Diagnosis& diagnosis);
 // `unicode`; no line longer than `width`.
 std::string TracesText(const TraceSet& traces, const Diagnosis& diagnosis, int width = 100,
                        bool unicode = false);
+
+// One step's streams as a picture (SVG, no outside link): a lane a stream, GPU events coloured by
+// what they do. step: its name; empty: the analysed step of median length. Reads the file again.
+// Error: as ReadTraceFile; kNotFound when there is no such step or no GPU event.
+Result<std::string> StepSvg(const std::string& path, const TraceOptions& options = {},
+                            std::string_view step = {});
 
 }  // namespace attune

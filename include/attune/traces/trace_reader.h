@@ -32,15 +32,17 @@ struct TraceOptions {
 // kNotFound, kDenied, kInvalidInput (not a trace; the message says what it is), kUnavailable.
 Result<RankTrace> ReadTraceFile(const std::string& path, const TraceOptions& options = {});
 
-// Whether a name is one that traces have: .json, .json.gz, .sqlite, .trace. Folders are searched by it.
+// Whether a name is one that traces have: .json, .json.gz, .sqlite, .trace. Folders are searched by
+// it.
 bool LooksLikeTrace(const std::string& path);
 // Whether a file could be a trace, by its first bytes: JSON or an SQLite database, also compressed.
 // False for what cannot be opened.
 bool IsTraceFile(const std::string& path);
 
-// Files, and folders with the trace files in them; of a folder without any, those of its sub-folders,
-// three levels down (a run's folder). A file reached under two names is read once. Files that
-// cannot be read are named in the remarks. Error: nothing could be read, or a path does not exist.
+// Files, and folders with the trace files in them; of a folder without any, those of its
+// sub-folders, three levels down (a run's folder). A file reached under two names is read once.
+// Files that cannot be read are named in the remarks. Error: nothing could be read, or a path does
+// not exist.
 Result<TraceSet> ReadTraces(const std::vector<std::string>& paths,
                             const TraceOptions& options = {});
 

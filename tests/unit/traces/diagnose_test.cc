@@ -352,5 +352,25 @@ TEST(TracesText, ABarFillsItsWidth) {
   EXPECT_LE(std::abs(compute - exposed), 1);
 }
 
+TEST(StepSvg, DrawsEveryStreamOfOneStep) {
+  const std::string path = testing::TempDir() + "svg_trace.json";
+  {
+    std::FILE* f = std::fopen(path.c_str(), "wb");
+    const std::string text = Document(BusyEvents(5, 9));
+    std::fwrite(text.data(), 1, text.size(), f);
+    std::fclose(f);
+  }
+  const auto svg = StepSvg(path, {}, "ProfilerStep#2");
+  ASSERT_TRUE(svg.has_value());
+  EXPECT_EQ(svg->rfind("<svg ", 0), 0u);
+  EXPECT_EQ(svg->substr(svg->size() - 7), "</svg>\n");
+  for (const char* part : {"ProfilerStep#2", "device 0 stream 7", "device 0 stream 20",
+                           "ncclDevKernel_AllReduce", "vectorized_elementwise_kernel&lt;4&gt;"}) {
+    EXPECT_NE(svg->find(part), std::string::npos) << part;
+  }
+  EXPECT_EQ(StepSvg(path, {}, "ProfilerStep#99").error().code, ErrorCode::kNotFound);
+  std::remove(path.c_str());
+}
+
 }  // namespace
 }  // namespace attune::traces
