@@ -33,11 +33,14 @@ LaunchSpec SpecOf(const CampaignState& state, const LaunchIntended& intent, cons
     Env env = recipe.launcher.env;
     for (const auto& [name, value] : passed) env[name] = value;
     for (const auto& [name, value] : plan.executed.env) env[name] = value;
-    spec.stages.push_back(
-        {.run = plan.id,
-         .argv = plan.argv,
-         .env = std::move(env),
-         .workdir = recipe.launcher.workdir.empty() ? recipe.folder : recipe.launcher.workdir});
+    Stage stage;
+    stage.run = plan.id;
+    stage.argv = plan.argv;
+    stage.env = std::move(env);
+    stage.workdir = recipe.launcher.workdir.empty() ? recipe.folder : recipe.launcher.workdir;
+    const bool trains = intent.purpose != Purpose::kComponentTest;
+    if (trains && recipe.ranks == RanksKind::kEnv) stage.ranks = recipe.workload.gpus_per_node;
+    spec.stages.push_back(std::move(stage));
   }
   return spec;
 }
