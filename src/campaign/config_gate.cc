@@ -93,7 +93,22 @@ std::string EarlierResult(const CampaignState& s, const std::string& hash) {
 
 GateVerdict VetChange(const CampaignState& s, const Change& change) {
   const Known known(s);
-  return CheckConfig(s.recipe, s.leader.user, change, BuiltInRules(), known.Facts(s));
+  GateVerdict verdict =
+      CheckConfig(s.recipe, s.leader.user, change, BuiltInRules(), known.Facts(s));
+  if (!verdict.admitted) return verdict;
+  // What will be executed differs from the measured baseline in exactly the change: a lever that
+  // the instrumentation sets or removes would measure the baseline under another name.
+  const Effective candidate = ApplyEdits(s.leader.user, change.edits);
+  const auto measured = [&](const Effective& user) { return MeasuredForm(s, user, 1, "run"); };
+  GateVerdict executed = CheckDifference(measured(s.recipe.base), measured(candidate),
+                                         Difference(s.recipe.base, candidate));
+  return executed.admitted ? verdict : executed;
+}
+
+GateVerdict VetShipped(const CampaignState& s, const Effective& shipped) {
+  const Known known(s);
+  return CheckShipped(s.recipe, shipped, Difference(s.recipe.base, shipped), BuiltInRules(),
+                      known.Facts(s));
 }
 
 Vet MakeVet(const CampaignState& state) {

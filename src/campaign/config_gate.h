@@ -13,6 +13,9 @@ namespace attune {
 
 // The whole free gate for a change of the leader: classes, defects, legality, duplicates.
 GateVerdict VetChange(const CampaignState& s, const Change& change);
+// What would ship is the user's recipe plus levers, nothing else, and leaves no defective baseline
+// behind unless its owner accepts that.
+GateVerdict VetShipped(const CampaignState& s, const Effective& shipped);
 // The fact that a proposal becomes: Proposed when admitted, else TurnedBack with the reason.
 Fact JudgeProposal(const CampaignState& s, const ProposalId& id, Proposal proposal,
                    const std::string& source);

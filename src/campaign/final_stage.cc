@@ -92,12 +92,13 @@ FinalRecord Read(const CampaignState& s) {
     block.winner = ScoreOf(*winner->judged->measurement, *s.calibration);
     block.winner_losses =
         CheckLosses(winner->steps, *s.calibration, same, LossLevel::kFinal, kLimits);
-    const Correctness printed = CheckBlock(s, *winner);
-    if (printed.refused) block.winner_losses = VerdictOf(printed.findings);
-    for (const std::string& missing : printed.not_available) {
-      if (std::find(record.not_available.begin(), record.not_available.end(), missing) ==
-          record.not_available.end()) {
-        record.not_available.push_back(missing);
+    for (const Correctness& check : {CheckFirstStep(s, *winner), CheckBlock(s, *winner)}) {
+      if (check.refused) block.winner_losses = VerdictOf(check.findings);
+      for (const std::string& missing : check.not_available) {
+        if (std::find(record.not_available.begin(), record.not_available.end(), missing) ==
+            record.not_available.end()) {
+          record.not_available.push_back(missing);
+        }
       }
     }
     if (winner->memory.max_reserved > 0) block.winner_memory = winner->memory;
@@ -127,7 +128,14 @@ Action Conclude(const CampaignState& s, const FinalRecord& record) {
   input.rehearsal = record.rehearsal;
   input.rehearsal_detail = record.rehearsal_detail;
   input.not_available = record.not_available;
-  return Record{{CheckShip(input, kLimits)}};
+  FinalResult result = CheckShip(input, kLimits);
+  const GateVerdict shipped = VetShipped(s, s.leader.user);
+  result.findings.insert(result.findings.end(), shipped.findings.begin(), shipped.findings.end());
+  if (const Finding* refusal = shipped.FirstRefusal(); result.passed && refusal != nullptr) {
+    result.passed = false;
+    result.reason = refusal->rule + ": " + refusal->why;
+  }
+  return Record{{std::move(result)}};
 }
 
 }  // namespace
