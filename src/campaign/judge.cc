@@ -108,7 +108,15 @@ bool PassesCorrectness(const CampaignState& s, const RunRecord& run, Judged& j) 
                                          LossLevel::kLeading, kLimits);
   Add(j.findings, printed.findings);
   Add(j.findings, losses.findings);
-  return !first.refused && !block.refused && printed.admitted && losses.admitted;
+  // A step-0 alarm makes the readback a condition; what is not available never passes.
+  const bool unread = first.alarm && !block.not_available.empty();
+  if (unread) {
+    j.findings.push_back(
+        {Severity::kRefuse, "step0.alarm_unread", "", "", "",
+         "the step-0 loss moved by more than its class does, and the job prints no "
+         "argument block that would show what it runs"});
+  }
+  return !first.refused && !block.refused && !unread && printed.admitted && losses.admitted;
 }
 
 std::vector<double> PairScores(const CampaignState& s, const RunRecord& candidate,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "attune/base/text.h"
 #include "attune/gates/candidate_traits.h"
 #include "attune/gates/comparison.h"
 #include "attune/gates/readback_check.h"
@@ -39,6 +40,17 @@ const RunRecord* CalibrationRunWithBlock(const CampaignState& s) {
 void Add(Correctness& c, const GateVerdict& verdict) {
   c.findings.insert(c.findings.end(), verdict.findings.begin(), verdict.findings.end());
   c.refused = c.refused || !verdict.admitted;
+}
+
+// Layouts draw other random numbers, so with dropout their losses can't be compared. Megatron-LM's
+// own default is 0.1 for both.
+bool HasDropout(const Recipe& recipe, const Effective& e) {
+  for (const char* flag : {"--attention-dropout", "--hidden-dropout"}) {
+    const std::optional<std::string> value = e.args.Value(flag);
+    if (!value && recipe.framework == Framework::kMegatronLm) return true;
+    if (value && CompareDecimal(*value, "0") != 0) return true;
+  }
+  return false;
 }
 
 std::optional<StopAsked> LookNow(const CampaignState& s, const RunRecord& run) {
@@ -82,7 +94,8 @@ Correctness CheckFirstStep(const CampaignState& s, const RunRecord& run) {
   input.step = run.steps.empty() ? nullptr : &run.steps.front();
   input.classes = classes;
   input.experts = HasExperts(s.recipe, run.plan.user);
-  input.incomparable = s.opened && s.opened->checkpoint.empty();
+  input.incomparable =
+      (s.opened && s.opened->checkpoint.empty()) || HasDropout(s.recipe, run.plan.user);
   input.recipe_limit = s.recipe.gate.step0_loss;
   const Step0Verdict verdict = CheckStep0(input, kLimits);
   Add(c, verdict.verdict);
