@@ -45,7 +45,7 @@ std::optional<Action> UserWish(const CampaignState& s) {
     }
     if (!facts.empty()) return Record{std::move(facts)};
   }
-  return std::nullopt;  // drain: nothing new is launched (Launchable)
+  return std::nullopt;  // drain: nothing new is launched (NotNow)
 }
 
 std::optional<Action> Unsettled(const CampaignState& s) {

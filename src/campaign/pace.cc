@@ -71,15 +71,13 @@ WindowPlan PlanWindow(const CampaignState& s) {
 
 Millis LaunchLimit(const CampaignState& s, int runs) {
   const std::optional<Pace> pace = PaceOf(s);
-  if (!pace) {
-    if (s.opened && s.opened->run_limit) return Rounded(s, *s.opened->run_limit);
-    if (s.recipe.budget.run_limit) return Rounded(s, *s.recipe.budget.run_limit);
-    return Rounded(s, s.recipe.launcher.time.value_or(kDefaultRunLimit));
-  }
+  std::optional<Millis> said = s.recipe.budget.run_limit;
+  if (s.opened && s.opened->run_limit) said = s.opened->run_limit;
+  if (!pace) return Rounded(s, said.value_or(s.recipe.launcher.time.value_or(kDefaultRunLimit)));
   const double one = kStartupFactor * static_cast<double>(pace->startup.count()) +
                      kStepFactor * PlanWindow(s).expected() * pace->step_ms;
   Millis limit = std::max(Scaled(runs * one), kSmallestLimit * runs);
-  if (s.opened && s.opened->run_limit) limit = std::min(limit, *s.opened->run_limit * runs);
+  if (said) limit = std::min(limit, *said * runs);
   return Rounded(s, limit);
 }
 
