@@ -121,20 +121,22 @@ FakeTraining PlanFakeTraining(const std::vector<std::string>& args,
       fmt::format("using world size: {}, data-parallel size: {}, context-parallel size: 1, "
                   "tensor-model-parallel size: 1, pipeline-model-parallel size: 1",
                   ranks, ranks));
-  say("------------------------ arguments ------------------------");
-  Flags block;
-  for (const auto& [name, value] : flags) {
-    std::string key = name;
-    std::replace(key.begin(), key.end(), '-', '_');
-    block[key] = value;
+  if (!in.Has("fake-no-block")) {
+    say("------------------------ arguments ------------------------");
+    Flags block;
+    for (const auto& [name, value] : flags) {
+      std::string key = name;
+      std::replace(key.begin(), key.end(), '-', '_');
+      block[key] = value;
+    }
+    block["data_parallel_size"] = std::to_string(ranks);
+    block["world_size"] = std::to_string(ranks);
+    for (const auto& [key, value] : block) {
+      std::string dots(key.size() < 48 ? 48 - key.size() : 3, '.');
+      say(fmt::format("  {} {} {}", key, dots, value));
+    }
+    say("-------------------- end of arguments ---------------------");
   }
-  block["data_parallel_size"] = std::to_string(ranks);
-  block["world_size"] = std::to_string(ranks);
-  for (const auto& [key, value] : block) {
-    std::string dots(key.size() < 48 ? 48 - key.size() : 3, '.');
-    say(fmt::format("  {} {} {}", key, dots, value));
-  }
-  say("-------------------- end of arguments ---------------------");
   now += in.Number("fake-startup-ms", 200);
 
   const auto oom = [&](const std::string& what) {

@@ -18,6 +18,7 @@
 // Behaviour: --fake-startup-ms N (200)  --fake-die-at K  --fake-exit-code N  --fake-signal N
 //   --fake-oom-at K  --fake-oom-above M (micro-batches above M run out of memory at once)
 //   --fake-nan-at K  --fake-hang-at K  --fake-ignore-term  --fake-print-mb N  --fake-silent
+//   --fake-no-block (no argument block)
 //   --fake-child-ms N  --fake-write PATH  --fake-half-times  --fake-twice K
 //   --fake-printed-batch N  --fake-loss-shift X (relative)  --fake-drop-aux (load balancing loss 0)
 //   --fake-drift X (relative change of the true step time over 100 steps)  --fake-end-hang (does

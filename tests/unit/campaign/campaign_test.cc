@@ -247,5 +247,82 @@ TEST(RunCampaign, AClockSetBackChangesNoCharge) {
   EXPECT_EQ(BrokenBooks(c), "");
 }
 
+// The wrapper starts the ranks of a `ranks: {kind: env}` recipe.
+TEST(RunCampaign, RanksOfARecipeReachTheLauncher) {
+  Recipe r = FakeRecipe();
+  r.ranks = RanksKind::kEnv;
+  Campaign c(r);
+  std::vector<int> ranks;
+  c.world.fault = [&](const LaunchSpec& spec, int) {
+    for (const Stage& stage : spec.stages) ranks.push_back(stage.ranks);
+    return fakes::FakeFault{};
+  };
+  ASSERT_TRUE(c.Go());
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(std::count(ranks.begin(), ranks.end(), 2), static_cast<std::ptrdiff_t>(ranks.size()));
+}
+
+// The instrumentation would undo it, and the baseline be measured under another name.
+TEST(RunCampaign, ALeverThatTheMeasuredFormSetsIsNeverLaunched) {
+  Recipe r = FakeRecipe();
+  r.base.args.Set("--log-interval", {"10"});
+  r.measure.instrument_set["--log-interval"] = "1";
+  r.declared = {
+      {"logging", "--log-interval", "", {"10", "100"}, LeverClass::kMemory, {}, {}, {}, ""}};
+  Campaign c(r);
+  ASSERT_TRUE(c.Go());
+  const CampaignState s = c.State();
+  EXPECT_EQ(s.phase, Phase::kNoGain);
+  EXPECT_EQ(CountsOf(s).launched, 0);
+}
+
+// One change with an enabler, asked once.
+class OneChange final : public Proposer {
+ public:
+  explicit OneChange(Change change) : change_(std::move(change)) {}
+  std::string Name() const override { return "scripted"; }
+  Result<ProposerReply> Propose(const CampaignState& s, const Vet&) override {
+    if (!s.proposals.empty()) return StopWish{"asked", {}};
+    Proposal p;
+    p.change = change_;
+    p.label = "one";
+    return p;
+  }
+
+ private:
+  Change change_;
+};
+
+// A faster candidate whose step-0 loss moves by 0.6 %: allowed, but above what its class does.
+Campaign Alarming() {
+  Recipe r = FakeRecipe();
+  r.base.args.Set("--slow", {"1"});
+  r.base.args.Set("--fake-loss-shift", {"0"});
+  r.declared = {
+      {"speed", "--slow", "", {"1", "0.5"}, LeverClass::kMemory, {}, {}, {}, ""},
+      {"shift", "--fake-loss-shift", "", {"0", "0.006"}, LeverClass::kMemory, {}, {}, {}, ""}};
+  return Campaign(std::move(r));
+}
+std::unique_ptr<Proposer> FasterAndShifted() {
+  return std::make_unique<OneChange>(Change{
+      "speed",
+      {{Edit::Op::kSet, "--slow", {"0.5"}}, {Edit::Op::kSet, "--fake-loss-shift", {"0.006"}}},
+      {"shift"}});
+}
+
+TEST(RunCampaign, AStep0AlarmLeadsOnlyWithAReadback) {
+  Campaign read = Alarming();
+  read.proposer = FasterAndShifted;
+  ASSERT_TRUE(read.Go());
+  EXPECT_EQ(StandingOf(read, "one"), Standing::kWin);
+
+  Campaign unread = Alarming();
+  unread.proposer = FasterAndShifted;
+  unread.recipe.base.args.Set("--fake-no-block", {});
+  ASSERT_TRUE(unread.Go());
+  EXPECT_EQ(StandingOf(unread, "one"), Standing::kRejected);
+  EXPECT_EQ(unread.State().phase, Phase::kNoGain);
+}
+
 }  // namespace
 }  // namespace attune
