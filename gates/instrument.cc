@@ -19,8 +19,8 @@ std::string Fill(std::string_view text, const MeasuredWindow& w) {
   const std::pair<std::string_view, std::string> words[] = {
       {"{n}", std::to_string(LastIteration(w))},
       {"{s}", std::to_string(w.start_iteration)},
-      {"{p}", std::to_string(w.steps + 1)},
-      {"{q}", std::to_string(w.start_iteration + w.steps + 1 + w.profile_steps)},
+      {"{p}", std::to_string(w.profile_after + 2)},
+      {"{q}", std::to_string(ProfiledBy(w).last - 1)},
       {"{ranks}", ranks},
       {"{run}", w.run_dir},
   };
@@ -158,9 +158,20 @@ bool Wanted(When when, const Effective& user, const MeasuredWindow& w) {
 
 }  // namespace
 
+bool IsProfiled(const Recipe& recipe) {
+  return !recipe.profile.off &&
+         (recipe.framework == Framework::kMegatronLm || !recipe.profile.set.empty());
+}
+
+ProfiledIterations ProfiledBy(const MeasuredWindow& w) {
+  if (!w.profile) return {};
+  const std::int64_t first = w.start_iteration + w.profile_after + 1;
+  return {first, first + w.profile_steps + 2};
+}
+
 std::int64_t LastIteration(const MeasuredWindow& w) {
   // The profile ends on an iteration below the exit, so that its files are written before it.
-  return w.start_iteration + w.steps + (w.profile ? w.profile_steps + 2 : 0);
+  return std::max(w.start_iteration + w.steps, ProfiledBy(w).last);
 }
 
 Instrumented Instrument(const Recipe& recipe, const Effective& user, const MeasuredWindow& window,
@@ -180,6 +191,11 @@ Instrumented Instrument(const Recipe& recipe, const Effective& user, const Measu
   for (const auto& [flag, value] : recipe.measure.instrument_set) {
     table.Apply(Op::kSet, flag, value == "true" ? std::string_view() : std::string_view(value),
                 "measure.instrument of the recipe");
+  }
+  if (!window.profile) return table.Take();
+  for (const auto& [flag, value] : recipe.profile.set) {
+    table.Apply(Op::kSet, flag, value == "true" ? std::string_view() : std::string_view(value),
+                "profile.set of the recipe");
   }
   return table.Take();
 }

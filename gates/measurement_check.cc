@@ -382,6 +382,21 @@ WindowLength LengthFor(const MeasureInput& input, const StepTimes& times, bool l
               : FullLength(*input.spec, BaselineStepMs(input, times), limits);
 }
 
+// Steps until a window is long enough, at its present pace.
+int StepsMissing(const MeasureInput& input, const StepTimes& times, const Window& window,
+                 const WindowLength& length) {
+  if (window.long_enough) return 0;
+  const double step_ms = window.timed.empty()
+                             ? BaselineStepMs(input, times)
+                             : window.ms / static_cast<double>(window.timed.size());
+  const int by_time =
+      step_ms > 0 ? static_cast<int>(std::ceil(std::max(0.0, length.ms - window.ms) / step_ms)) : 0;
+  const int seen = static_cast<int>(input.steps.size());
+  const int warmup = window.settled ? 0 : std::max(0, input.spec->warmup_steps - seen);
+  const int timed = static_cast<int>(window.timed.size());
+  return std::max({1, length.steps - timed + warmup, by_time});
+}
+
 }  // namespace
 
 WindowNeed LookAtWindow(const MeasureInput& input, const Thresholds& limits) {
@@ -398,18 +413,11 @@ WindowNeed LookAtWindow(const MeasureInput& input, const Thresholds& limits) {
   need.timed_steps = static_cast<int>(window.timed.size());
   need.timed_seconds = window.ms / 1000;
   need.full = window.long_enough;
-  need.look = need.full || FindWindow(input.steps, times, *input.spec,
-                                      LengthFor(input, times, true, limits), false, limits)
-                               .long_enough;
-  if (!need.full) {
-    const double step_ms = window.timed.empty()
-                               ? BaselineStepMs(input, times)
-                               : window.ms / static_cast<double>(window.timed.size());
-    const int by_time =
-        step_ms > 0 ? static_cast<int>(std::ceil(std::max(0.0, full.ms - window.ms) / step_ms)) : 0;
-    const int warmup = window.settled ? 0 : input.spec->warmup_steps;
-    need.steps_missing = std::max({1, full.steps - need.timed_steps + warmup, by_time});
-  }
+  need.steps_missing = StepsMissing(input, times, window, full);
+  const WindowLength brief = LengthFor(input, times, true, limits);
+  const Window look = FindWindow(input.steps, times, *input.spec, brief, /*ended=*/false, limits);
+  need.look = need.full || look.long_enough;
+  need.look_missing = need.look ? 0 : StepsMissing(input, times, look, brief);
   return need;
 }
 

@@ -20,16 +20,15 @@ Finding Refusal(std::string rule, std::string key, std::string was, std::string 
           .why = std::move(why)};
 }
 
-const std::string* Find(const ArgumentBlock& block, const std::string& key) {
-  const auto found = block.find(key);
-  return found == block.end() ? nullptr : &found->second;
-}
+// What the two blocks print for one key; nullptr: nothing.
+struct Printed {
+  const std::string *was = nullptr, *now = nullptr;
+};
 
 // A key whose printed value we know beforehand.
-void CheckKnown(const ReadbackInput& input, const std::string& key, const std::string& wanted,
+void CheckKnown(const std::string& key, Printed printed, const std::string& wanted,
                 std::vector<Finding>& findings) {
-  const std::string* now = Find(*input.candidate, key);
-  const std::string* was = Find(*input.baseline, key);
+  const auto& [was, now] = printed;
   const std::string before = was == nullptr ? "" : *was;
   if (now == nullptr) {
     findings.push_back(Refusal("missing", key, before, "",
@@ -41,10 +40,8 @@ void CheckKnown(const ReadbackInput& input, const std::string& key, const std::s
   }
 }
 
-void CheckOther(const ReadbackInput& input, const std::string& key,
-                std::vector<Finding>& findings) {
-  const std::string* now = Find(*input.candidate, key);
-  const std::string* was = Find(*input.baseline, key);
+void CheckOther(const std::string& key, Printed printed, std::vector<Finding>& findings) {
+  const auto& [was, now] = printed;
   if (was == nullptr) {
     findings.push_back(
         Refusal("added", key, "", *now,
@@ -56,6 +53,30 @@ void CheckOther(const ReadbackInput& input, const std::string& key,
     findings.push_back(Refusal(
         "unexplained", key, *was, *now,
         fmt::format("{} was {} and is {}, and nothing in the change says so", key, *was, *now)));
+  }
+}
+
+// `intended`: set when the change names the key; without a value: its value is the framework's.
+void CheckKey(const ReadbackInput& input, const std::string& key, Printed printed,
+              const std::optional<std::string>* intended, std::vector<Finding>& findings) {
+  if (intended != nullptr) {
+    if (*intended) {
+      CheckKnown(key, printed, **intended, findings);
+    } else {
+      findings.push_back({.severity = Severity::kNote,
+                          .rule = "readback.default",
+                          .key = key,
+                          .was = {},
+                          .now = {},
+                          .why = key + " was unset: the framework's default is not known here"});
+    }
+  } else if (const auto set = input.instrumented.find(key); set != input.instrumented.end()) {
+    CheckKnown(key, printed, set->second, findings);
+  } else if (const auto rule = input.derived.find(key); rule != input.derived.end()) {
+    // A version that does not print the key derives nothing from it that we could read.
+    CheckKnown(key, printed, rule->second, findings);
+  } else if (!input.per_launch.contains(key)) {
+    CheckOther(key, printed, findings);
   }
 }
 
@@ -78,37 +99,29 @@ ReadbackVerdict CheckReadback(const ReadbackInput& input, const Thresholds&) {
   }
   result.available = true;
   std::vector<Finding> findings;
-  std::set<std::string> keys;
-  for (const ArgumentBlock* block : {input.baseline, input.candidate}) {
-    for (const auto& [key, value] : *block) {
-      keys.insert(key);
+  // In the order of keys, walking the three maps side by side: blocks have hundreds of lines, and a
+  // run is looked at often.
+  auto was = input.baseline->begin();
+  auto now = input.candidate->begin();
+  auto intended = input.intended.begin();
+  for (;;) {
+    const std::string* key = nullptr;
+    const auto first = [&](const auto& at, const auto& end) {
+      if (at != end && (key == nullptr || at->first < *key)) key = &at->first;
+    };
+    first(was, input.baseline->end());
+    first(now, input.candidate->end());
+    first(intended, input.intended.end());
+    if (key == nullptr) break;
+    const std::string& here = *key;
+    Printed printed;
+    if (was != input.baseline->end() && was->first == here) printed.was = &(was++)->second;
+    if (now != input.candidate->end() && now->first == here) printed.now = &(now++)->second;
+    const std::optional<std::string>* wanted = nullptr;
+    if (intended != input.intended.end() && intended->first == here) {
+      wanted = &(intended++)->second;
     }
-  }
-  for (const auto& [key, value] : input.intended) {
-    keys.insert(key);
-  }
-  for (const std::string& key : keys) {
-    if (const auto intended = input.intended.find(key); intended != input.intended.end()) {
-      if (intended->second) {
-        CheckKnown(input, key, *intended->second, findings);
-      } else {
-        findings.push_back({.severity = Severity::kNote,
-                            .rule = "readback.default",
-                            .key = key,
-                            .was = {},
-                            .now = {},
-                            .why = key + " was unset: the framework's default is not known here"});
-      }
-    } else if (const auto set = input.instrumented.find(key); set != input.instrumented.end()) {
-      CheckKnown(input, key, set->second, findings);
-    } else if (const auto rule = input.derived.find(key); rule != input.derived.end()) {
-      // A version that does not print the key derives nothing from it that we could read.
-      if (Find(*input.baseline, key) != nullptr || Find(*input.candidate, key) != nullptr) {
-        CheckKnown(input, key, rule->second, findings);
-      }
-    } else if (!input.per_launch.contains(key)) {
-      CheckOther(input, key, findings);
-    }
+    CheckKey(input, here, printed, wanted, findings);
   }
   result.verdict = VerdictOf(std::move(findings));
   return result;

@@ -3,7 +3,9 @@
 #   attune_packages GROUP...   prints the names
 #   attune_install GROUP...    installs what is missing, says what and why; no network if nothing is
 #
-# Groups: build (the program), test (its tests), torch (the real training job of examples/gpt).
+# Groups: build (the program), test (its tests), torch (the real training job of examples/gpt),
+# slurm (the daemons that tests/real/slurm brings up), ssh (a real sshd for the tests of jobs on
+# other hosts).
 
 attune_package_table() {
   cat <<'EOF'
@@ -32,6 +34,15 @@ torch python3 runs the training job
 torch python3-torch the training job
 torch python3-numpy the training job's data
 torch libopenblas0-pthread fast matrix products on the CPU
+slurm slurmctld a real Slurm on loopback
+slurm slurmd its virtual nodes
+slurm slurm-client sbatch, squeue, scancel
+slurm munge Slurm's authentication
+slurm slurmdbd accounting: what sacct says
+slurm slurm-wlm-mysql-plugin accounting
+slurm mariadb-server accounting
+ssh openssh-server a real sshd on the loopback
+ssh openssh-client ssh itself
 EOF
 }
 

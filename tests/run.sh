@@ -16,6 +16,9 @@ step() { printf '\n== %s\n' "$*"; }
 
 step "1/4 packages"
 attune_install build test torch
+# Without them the tests on a real Slurm or over a real sshd are skipped, and say so.
+attune_install slurm || true
+attune_install ssh || true
 
 step "2/4 configure ($build: -O1, address and undefined-behaviour sanitizers, warnings are errors)"
 # The compiler cache then holds for a checkout in another folder too.

@@ -14,7 +14,7 @@ namespace {
 // Bounds a value such as "1e99999999999999999999"; nobody prints such a number.
 constexpr std::size_t kMaxExponentDigits = 9;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsDecimalDigit(char c) { return c >= '0' && c <= '9'; }
 
 // The parts of -?digits[.digits][(e|E)[+-]digits] with a digit before or after the point.
 struct Spelling {
@@ -27,7 +27,7 @@ struct Spelling {
 
 std::string_view TakeDigits(std::string_view& rest) {
   std::size_t n = 0;
-  while (n < rest.size() && IsDigit(rest[n])) {
+  while (n < rest.size() && IsDecimalDigit(rest[n])) {
     ++n;
   }
   const std::string_view digits = rest.substr(0, n);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 
+#include "attune/base/redact.h"
 #include "attune/base/text.h"
 
 namespace attune::log {
@@ -34,7 +35,8 @@ spdlog::level::level_enum ToSpdlog(Level level) {
 // Two loggers because the same message is escaped differently for a terminal and for JSON.
 struct Sinks {
   std::atomic<Level> level{Level::kWarn};
-  std::mutex mutex;  // guards `file`, which OpenFile replaces
+  std::mutex mutex;  // guards `file`, which OpenFile replaces, and `redact`
+  Redactor redact;
   spdlog::logger terminal{"attune", std::make_shared<spdlog::sinks::stderr_sink_mt>()};
   std::shared_ptr<spdlog::logger> file;
 
@@ -73,15 +75,22 @@ bool OpenFile(const std::string& path) {
   return true;
 }
 
-void Write(Level level, std::string_view message) {
+void Hide(std::string_view name, std::string_view value) {
+  Sinks& sinks = TheSinks();
+  const std::lock_guard lock(sinks.mutex);
+  sinks.redact.Know(name, value);
+}
+
+void Write(Level level, std::string_view raw) {
   Sinks& sinks = TheSinks();
   if (level == Level::kOff || level < sinks.level.load()) {
     return;
   }
+  const std::lock_guard lock(sinks.mutex);
+  const std::string message = sinks.redact(raw);
   // Passed as a string_view: spdlog then logs it as it is and never reads it as a format.
   const std::string shown = EscapeForDisplay(message, kTerminalBytes);
   sinks.terminal.log(ToSpdlog(level), spdlog::string_view_t(shown.data(), shown.size()));
-  const std::lock_guard lock(sinks.mutex);
   if (sinks.file) {
     const std::string json = JsonEscape(message);
     sinks.file->log(ToSpdlog(level), spdlog::string_view_t(json.data(), json.size()));

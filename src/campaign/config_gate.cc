@@ -12,6 +12,7 @@
 #include "attune/gates/instrument.h"
 #include "attune/gates/readback_check.h"
 #include "attune/gates/rules.h"
+#include "prefilter.h"
 
 namespace attune {
 namespace {
@@ -70,9 +71,8 @@ struct Known {
     facts.passed_tests = passed;
     facts.escalated = escalated;
     facts.drafts = drafts;
-    if (s.opened && s.recipe.workload.global_batch) {
-      facts.start_samples = s.opened->start_iteration * *s.recipe.workload.global_batch;
-    }
+    const std::optional<std::int64_t> rows = GlobalBatchOf(s.recipe);
+    if (s.opened && rows) facts.start_samples = s.opened->start_iteration * *rows;
     return facts;
   }
 };
@@ -99,7 +99,10 @@ GateVerdict VetChange(const CampaignState& s, const Change& change) {
   // What will be executed differs from the measured baseline in exactly the change: a lever that
   // the instrumentation sets or removes would measure the baseline under another name.
   const Effective candidate = ApplyEdits(s.leader.user, change.edits);
-  const auto measured = [&](const Effective& user) { return MeasuredForm(s, user, 1, "run"); };
+  const MeasuredWindow window = WindowFor(s, 1, "run");
+  const auto measured = [&](const Effective& user) {
+    return Instrument(s.recipe, user, window, BuiltInRules()).effective;
+  };
   GateVerdict executed = CheckDifference(measured(s.recipe.base), measured(candidate),
                                          Difference(s.recipe.base, candidate));
   return executed.admitted ? verdict : executed;
@@ -116,7 +119,7 @@ Vet MakeVet(const CampaignState& state) {
 }
 
 Fact JudgeProposal(const CampaignState& s, const ProposalId& id, Proposal proposal,
-                   const std::string& source) {
+                   const std::string& source, const std::string& llm_call) {
   GateVerdict verdict = VetChange(s, proposal.change);
   Effective candidate = ApplyEdits(s.leader.user, proposal.change.edits);
   std::string hash = CanonicalHash(candidate);
@@ -125,9 +128,21 @@ Fact JudgeProposal(const CampaignState& s, const ProposalId& id, Proposal propos
     TurnedBack back;
     back.id = id;
     back.source = source;
+    back.llm_call = llm_call;
     const bool duplicate = why != nullptr && why->rule.starts_with("duplicate");
     back.reason = duplicate ? "duplicate" : "gate." + (why != nullptr ? why->rule : "unknown");
     back.detail = duplicate ? EarlierResult(s, hash) : (why != nullptr ? why->why : "");
+    back.proposal = std::move(proposal);
+    back.verdict = std::move(verdict);
+    return back;
+  }
+  if (std::optional<std::string> why = PrefilterMemory(s, proposal, candidate)) {
+    TurnedBack back;
+    back.id = id;
+    back.source = source;
+    back.llm_call = llm_call;
+    back.reason = "prefilter.memory";
+    back.detail = std::move(*why);
     back.proposal = std::move(proposal);
     back.verdict = std::move(verdict);
     return back;
@@ -136,6 +151,7 @@ Fact JudgeProposal(const CampaignState& s, const ProposalId& id, Proposal propos
   admitted.id = id;
   admitted.proposal = std::move(proposal);
   admitted.source = source;
+  admitted.llm_call = llm_call;
   admitted.candidate = std::move(candidate);
   admitted.hash = std::move(hash);
   admitted.verdict = std::move(verdict);
@@ -174,13 +190,23 @@ std::map<std::string, std::string> DerivedKeys(const Recipe& recipe, const Effec
   return derived;
 }
 
-Effective MeasuredForm(const CampaignState& s, const Effective& user, int steps,
-                       const std::string& scratch) {
-  MeasuredWindow window;
-  window.start_iteration = s.opened ? s.opened->start_iteration : 0;
-  window.steps = steps;
-  window.run_dir = scratch;
-  return Instrument(s.recipe, user, window, BuiltInRules()).effective;
+namespace {
+
+std::optional<std::int64_t> FactOf(const Recipe& recipe, const std::optional<std::int64_t>& fact,
+                                   std::string_view flag) {
+  if (fact || recipe.framework != Framework::kMegatronLm) return fact;
+  const std::optional<std::string> value = recipe.base.args.Value(flag);
+  return value ? ParseInt(*value) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> GlobalBatchOf(const Recipe& recipe) {
+  return FactOf(recipe, recipe.workload.global_batch, "--global-batch-size");
+}
+
+std::optional<std::int64_t> SequenceOf(const Recipe& recipe) {
+  return FactOf(recipe, recipe.workload.seq_length, "--seq-length");
 }
 
 std::optional<std::int64_t> DeviceMemory(const Recipe& recipe) {

@@ -18,17 +18,15 @@ GateVerdict VetChange(const CampaignState& s, const Change& change);
 GateVerdict VetShipped(const CampaignState& s, const Effective& shipped);
 // The fact that a proposal becomes: Proposed when admitted, else TurnedBack with the reason.
 Fact JudgeProposal(const CampaignState& s, const ProposalId& id, Proposal proposal,
-                   const std::string& source);
-
-// Instrument(user) for a run that its own exit argument ends after `steps` steps. `scratch`: the
-// folder below the launch's own that redirected writes go to.
-Effective MeasuredForm(const CampaignState& s, const Effective& user, int steps,
-                       const std::string& scratch);
+                   const std::string& source, const std::string& llm_call = {});
 
 // Classes of every lever in which the two differ (user form); kUnknown for what no lever explains.
 std::vector<LeverClass> ClassesOf(const Recipe& recipe, const Effective& from, const Effective& to);
 // Keys of the printed argument block that follow from others, with the values our rules compute.
 std::map<std::string, std::string> DerivedKeys(const Recipe& recipe, const Effective& executed);
+// Rows of a step and tokens of a row: the recipe's own word, else its arguments' (megatron-lm).
+std::optional<std::int64_t> GlobalBatchOf(const Recipe& recipe);
+std::optional<std::int64_t> SequenceOf(const Recipe& recipe);
 // Memory of one slot in bytes, where known (the GPU table, or shape key device_memory).
 std::optional<std::int64_t> DeviceMemory(const Recipe& recipe);
 

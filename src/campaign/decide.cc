@@ -32,7 +32,18 @@ int EndCode(const CampaignState& s) {
 
 std::optional<Action> UserWish(const CampaignState& s) {
   if (!s.user_wish) return std::nullopt;
-  if (*s.user_wish == "detach") return Done{143, "detached; jobs go on"};
+  if (*s.user_wish == "detach") {
+    const std::vector<const LaunchRecord*> open = s.OpenLaunches();
+    const auto unfinished = std::count_if(open.begin(), open.end(), [&](const LaunchRecord* l) {
+      return std::any_of(l->intent.runs.begin(), l->intent.runs.end(), [&](const RunPlan& plan) {
+        const RunRecord& run = s.runs.at(plan.id);
+        return !run.end && run.stop && run.stop->why == StopWhy::kUser;
+      });
+    });
+    if (unfinished == 0) return Done{143, "detached; jobs go on"};
+    return Done{143, fmt::format("detached; {} launches are still to be cancelled: resume sees to it",
+                                 unfinished)};
+  }
   if (*s.user_wish == "cancel") {
     std::vector<Fact> facts;
     for (const LaunchRecord* launch : s.OpenLaunches()) {
@@ -62,7 +73,8 @@ std::optional<Action> Unsettled(const CampaignState& s) {
           .overrun = {},
           .source = ChargeSource::kNeverStarted,
           .nodes = {},
-          .detail = cancelled ? "cancelled before it was submitted" : "could not be submitted"}}};
+          .detail = cancelled ? "cancelled before it was submitted" : "could not be submitted",
+          .failed_nodes = {}}}};
     }
     return Submit{id};
   }
@@ -87,6 +99,24 @@ std::optional<Action> Watch(const CampaignState& s, Instant now) {
   return std::nullopt;
 }
 
+// notify: told once each, when it has become true. A notice is an intent, so that a crash between
+// the two tells again rather than never.
+std::optional<Action> Notices(const CampaignState& s) {
+  for (const std::string& what : s.notices) {
+    if (!s.told.contains(what)) return attune::Notify{what};
+  }
+  const auto due = [&](const std::string& what) {
+    if (what == "end") return s.phase == Phase::kShipped || s.phase == Phase::kNoGain;
+    if (what == "fail") return s.phase == Phase::kAborted;
+    return what == "budget" && s.stop == "budget";
+  };
+  for (const std::string& what : s.recipe.notify_on) {
+    const bool known = std::find(s.notices.begin(), s.notices.end(), what) != s.notices.end();
+    if (!known && due(what)) return Record{{NoticeIntended{what}}};
+  }
+  return std::nullopt;
+}
+
 // Runs of a void launch never existed on the cluster; they are closed like any other.
 std::optional<Action> CloseVoid(const CampaignState& s) {
   for (const auto& [id, run] : s.runs) {
@@ -107,7 +137,18 @@ std::optional<Action> Judge(const CampaignState& s) {
         s.launches.at(run.launch).state != LaunchState::kVoid) {
       continue;  // its charge is not known yet
     }
-    if (auto judged = JudgeRun(s, run)) return Record{{std::move(*judged)}};
+    if (auto judged = JudgeRun(s, run)) {
+      std::vector<Fact> facts{std::move(*judged)};
+      // Somebody decided that it should not run: a person says whether it goes on.
+      if (run.end->detail.end == RunEnd::kCancelledOutside) {
+        facts.emplace_back(
+            Paused{fmt::format("{} was cancelled from outside: {}. When that is settled, attune "
+                               "resume goes on",
+                               id.value, run.end->detail.cause),
+                   75});
+      }
+      return Record{std::move(facts)};
+    }
   }
   for (const auto& [id, run] : s.runs) {
     if (run.judged && !run.diagnosis && run.purpose != Purpose::kComponentTest) return Collect{id};
@@ -148,6 +189,16 @@ std::optional<Refusal> NotNow(const CampaignState& s, const LaunchIntended& laun
   return std::nullopt;
 }
 
+bool Fits(const CampaignState& s, const LaunchIntended& launch, Instant now) {
+  return Affordable(s, launch.hold, true) && FitsWall(s, launch.limit, true, now);
+}
+
+std::string WallSpent(const CampaignState& s) {
+  return fmt::format("budget.wall of {} has no room for another launch{}",
+                     ShowDuration(*s.recipe.budget.wall),
+                     s.phase == Phase::kSearching ? " beside the final stage" : "");
+}
+
 Action LaunchOr(const CampaignState& s, LaunchIntended launch, Instant now,
                 const SessionLimits& limits) {
   if (auto refusal = NotNow(s, launch, now, limits)) return Done{refusal->code, refusal->why};
@@ -158,21 +209,24 @@ Action DecideCalibrating(const CampaignState& s, Instant now, const SessionLimit
   if (auto trouble = TroubleOf(s)) {
     return Record{{PhaseSet{Phase::kAborted, trouble->reason, trouble->stop}}};
   }
-  if (!WantsMoreCalibration(s)) {
+  std::optional<Calibrated> calibrated = ReusedCalibration(s);
+  if (!calibrated && !WantsMoreCalibration(s)) calibrated = Calibrated{CalibrationOf(s), {}};
+  if (calibrated) {
     std::vector<Fact> facts;
-    const Calibration calibration = CalibrationOf(s);
+    const Calibration& calibration = calibrated->calibration;
     if (!s.budget) {
       const GpuMillis budget = AutoBudget(calibration.launch_cost, Thresholds{});
       facts.emplace_back(
           BudgetSet{budget, fmt::format("auto: 30 x {} GPU-h a launch, rounded up to 10",
                                         ShowGpuHours(calibration.launch_cost))});
     }
-    facts.emplace_back(Calibrated{calibration});
-    facts.emplace_back(PhaseSet{
+    PhaseSet searching{
         Phase::kSearching,
         fmt::format("baseline {:.1f} tok/s/GPU, sigma {:.2f}%, band {:.2f}% ({})", calibration.mean,
                     100 * calibration.sigma, 100 * calibration.band, calibration.how),
-        ""});
+        ""};
+    facts.emplace_back(std::move(*calibrated));
+    facts.emplace_back(std::move(searching));
     return Record{std::move(facts)};
   }
   const auto launched = std::count_if(s.launches.begin(), s.launches.end(), [](const auto& l) {
@@ -188,6 +242,7 @@ Action DecideCalibrating(const CampaignState& s, Instant now, const SessionLimit
                                "launch may hold {} GPU-h)",
                                ShowGpuHours(*s.budget), ShowGpuHours(launch.hold))};
   }
+  if (!FitsWall(s, launch.limit, false, now)) return Done{5, WallSpent(s)};
   return LaunchOr(s, std::move(launch), now, limits);
 }
 
@@ -215,14 +270,10 @@ std::optional<Action> Breaker(const CampaignState& s, Instant now, const Session
   }
   const RunRecord* probe = nullptr;
   for (const auto& [id, run] : s.runs) {
-    if (run.purpose == Purpose::kProbe && run.plan.id > runs.back()->plan.id) probe = &run;
+    if (run.purpose == Purpose::kProbe) probe = &run;
   }
-  if (probe == nullptr) {
-    LaunchIntended launch = PlanMeasured(s, Purpose::kProbe, {BaselineDraft(s)});
-    if (!Affordable(s, launch.hold, true)) return std::nullopt;
-    return LaunchOr(s, std::move(launch), now, limits);
-  }
-  if (probe->judged && probe->judged->standing == Standing::kFailed) {
+  if (probe != nullptr && probe->plan.id > runs.back()->plan.id) {
+    if (!probe->judged || probe->judged->standing != Standing::kFailed) return std::nullopt;
     return Record{{PhaseSet{
         Phase::kAborted,
         fmt::format("three candidates in a row failed before their first step ({}), and then the "
@@ -230,7 +281,12 @@ std::optional<Action> Breaker(const CampaignState& s, Instant now, const Session
                     cause, probe->judged->reason),
         "baseline_fails"}}};
   }
-  return std::nullopt;
+  // What failed before a baseline that ran was the candidates' own: three new ones ask again.
+  const RunRecord& first = **(runs.end() - kBreaker);
+  if (probe != nullptr && first.plan.id < probe->plan.id) return std::nullopt;
+  LaunchIntended launch = PlanMeasured(s, Purpose::kProbe, {BaselineDraft(s)});
+  if (!Fits(s, launch, now)) return std::nullopt;
+  return LaunchOr(s, std::move(launch), now, limits);
 }
 
 std::optional<Action> ComponentTests(const CampaignState& s, Instant now,
@@ -241,27 +297,20 @@ std::optional<Action> ComponentTests(const CampaignState& s, Instant now,
     });
     if (known) continue;
     LaunchIntended launch = PlanComponentTest(s, test);
-    if (!Affordable(s, launch.hold, true)) continue;
+    if (!Fits(s, launch, now)) continue;
     return LaunchOr(s, std::move(launch), now, limits);
   }
   return std::nullopt;
 }
 
-const ProposalRecord* Find(const CampaignState& s, const ProposalId& id) {
-  for (const ProposalRecord& p : s.proposals) {
-    if (p.id == id) return &p;
-  }
-  return nullptr;
-}
-
 // A candidate that the environment spoiled, launched again once; or a retry that the user asked.
 std::optional<Action> Retry(const CampaignState& s, Instant now, const SessionLimits& limits) {
   const auto relaunch = [&](const RunRecord& run, int attempt) -> std::optional<Action> {
-    const ProposalRecord* proposal = Find(s, run.plan.proposal);
+    const ProposalRecord* proposal = s.FindProposal(run.plan.proposal);
     if (proposal == nullptr || !proposal->candidate) return std::nullopt;
     LaunchIntended launch =
         PlanMeasured(s, Purpose::kCandidate, {CandidateDraft(*proposal)}, attempt);
-    if (!Affordable(s, launch.hold, true)) return std::nullopt;
+    if (!Fits(s, launch, now)) return std::nullopt;
     return LaunchOr(s, std::move(launch), now, limits);
   };
   for (const RunId& id : s.retry) {
@@ -290,7 +339,7 @@ Action Finalize(std::string reason, std::string stop) {
 Action DecideSearching(const CampaignState& s, Instant now, const SessionLimits& limits) {
   for (const auto& [id, run] : s.runs) {
     if (!NeedsPair(s, run)) continue;
-    const ProposalRecord* proposal = Find(s, run.plan.proposal);
+    const ProposalRecord* proposal = s.FindProposal(run.plan.proposal);
     ATTUNE_CHECK(proposal != nullptr, "a candidate run without its proposal");
     const RunDraft candidate = CandidateDraft(*proposal);
     const RunDraft leader = [&] {
@@ -299,10 +348,10 @@ Action DecideSearching(const CampaignState& s, Instant now, const SessionLimits&
       return d;
     }();
     LaunchIntended pair = PlanMeasured(s, Purpose::kPair, {candidate, leader, leader, candidate});
-    if (!Affordable(s, pair.hold, true)) {
+    if (!Fits(s, pair, now)) {
       pair = PlanMeasured(s, Purpose::kPair, {candidate, leader});
     }
-    if (!Affordable(s, pair.hold, true)) {
+    if (!Fits(s, pair, now)) {
       return Finalize("a candidate close to the band can't be measured again in the budget",
                       "budget");
     }
@@ -312,15 +361,16 @@ Action DecideSearching(const CampaignState& s, Instant now, const SessionLimits&
   if (auto action = ComponentTests(s, now, limits)) return *action;
   if (auto action = Retry(s, now, limits)) return *action;
   if (s.open_proposal) {
-    const ProposalRecord* proposal = Find(s, *s.open_proposal);
+    const ProposalRecord* proposal = s.FindProposal(*s.open_proposal);
     ATTUNE_CHECK(proposal != nullptr && proposal->candidate, "an open proposal without candidate");
     LaunchIntended launch = PlanMeasured(s, Purpose::kCandidate, {CandidateDraft(*proposal)});
-    if (!Affordable(s, launch.hold, true)) {
-      const std::string why = fmt::format(
+    if (!Fits(s, launch, now)) {
+      const std::string money = fmt::format(
           "its hold of {} GPU-h does not fit beside {} charged, {} held and the final "
           "stage's {}",
           ShowGpuHours(launch.hold), ShowGpuHours(s.ledger.Charged()), ShowGpuHours(s.ledger.held),
           ShowGpuHours(Reserve(s)));
+      const std::string why = Affordable(s, launch.hold, true) ? WallSpent(s) : money;
       return Record{{TurnedBack{proposal->id,
                                 proposal->proposal,
                                 proposal->source,
@@ -344,6 +394,7 @@ Action DecideSearching(const CampaignState& s, Instant now, const SessionLimits&
 }  // namespace
 
 Action Decide(const CampaignState& s, Instant now, const SessionLimits& limits) {
+  if (auto action = Notices(s)) return *action;
   if (s.Ended()) return Done{EndCode(s), s.phase_reason};
   if (auto action = UserWish(s)) return *action;
   if (s.paused) return Done{s.paused->exit_code, s.paused->why};

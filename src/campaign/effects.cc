@@ -7,20 +7,19 @@
 
 #include "attune/base/check.h"
 #include "attune/base/text.h"
-#include "attune/logs/diagnose_log.h"
+#include "collect.h"
 #include "config_gate.h"
 #include "pace.h"
 
 namespace attune {
 namespace {
 
-// The lease is beaten and wishes are read at least this often while a job runs.
-constexpr Millis kSlice{2'000};
-
 bool RunsStopAsked(StopWhy why) {
   // A run that we end because of its own fatal line or silence is judged by its own failure.
   return why != StopWhy::kFatalLine && why != StopWhy::kHang && why != StopWhy::kLimit;
 }
+
+}  // namespace
 
 LaunchSpec SpecOf(const CampaignState& state, const LaunchIntended& intent, const Env& passed) {
   const Recipe& recipe = state.recipe;
@@ -39,21 +38,23 @@ LaunchSpec SpecOf(const CampaignState& state, const LaunchIntended& intent, cons
     stage.env = std::move(env);
     stage.workdir = recipe.launcher.workdir.empty() ? recipe.folder : recipe.launcher.workdir;
     const bool trains = intent.purpose != Purpose::kComponentTest;
-    if (trains && recipe.ranks == RanksKind::kEnv) stage.ranks = recipe.workload.gpus_per_node;
+    if (trains) {
+      const Workload& w = recipe.workload;
+      stage.nodes = std::max(1, (w.gpus + w.gpus_per_node - 1) / w.gpus_per_node);
+      stage.kind = recipe.ranks;
+      stage.ranks = recipe.ranks == RanksKind::kNone ? 0 : std::min(w.gpus, w.gpus_per_node);
+    }
     spec.stages.push_back(std::move(stage));
   }
   return spec;
 }
-
-}  // namespace
 
 Result<std::vector<Fact>> Effects::Perform(const Action& action, const CampaignState& state) {
   return std::visit(
       [&](const auto& a) -> Facts {
         using T = std::decay_t<decltype(a)>;
         if constexpr (std::is_same_v<T, Record>) {
-          ATTUNE_CHECK(!a.facts.empty(), "Record without facts would spin");
-          return a.facts;
+          return DoRecord(state, a);
         } else if constexpr (std::is_same_v<T, Ask>) {
           return DoAsk(state);
         } else if constexpr (std::is_same_v<T, Submit>) {
@@ -67,7 +68,7 @@ Result<std::vector<Fact>> Effects::Perform(const Action& action, const CampaignS
         } else if constexpr (std::is_same_v<T, Ship>) {
           return DoShip(state);
         } else if constexpr (std::is_same_v<T, Notify>) {
-          if (parts_.notify) ATTUNE_RETURN_IF_ERROR(parts_.notify(state, a.what));
+          if (parts_.notify) parts_.notify(state, a.what);
           return std::vector<Fact>{Noticed{a.what}};
         } else if constexpr (std::is_same_v<T, Wait>) {
           return DoWait(state, a);
@@ -78,28 +79,47 @@ Result<std::vector<Fact>> Effects::Perform(const Action& action, const CampaignS
       action);
 }
 
-Result<std::vector<Fact>> Effects::DoAsk(const CampaignState& state) {
-  ATTUNE_TRY(ProposerReply reply, parts_.proposer.Propose(state, MakeVet(state)));
-  const std::string source = parts_.proposer.Name();
+namespace {
+
+// The fact that a reply becomes.
+Fact FactOf(const CampaignState& state, ProposerReply reply, const ProposerStep& step,
+            const std::string& source) {
+  if (auto* stop = std::get_if<StopWish>(&reply)) return StopWished{std::move(*stop), source};
   const ProposalId id{fmt::format("p{:03}", state.next_proposal)};
-  std::vector<Fact> facts;
-  if (auto* stop = std::get_if<StopWish>(&reply)) {
-    facts.emplace_back(StopWished{std::move(*stop), source});
-    return facts;
-  }
   if (auto* bad = std::get_if<BadReply>(&reply)) {
     TurnedBack back{.id = id,
                     .proposal = {},
                     .source = source,
-                    .llm_call = {},
-                    .reason = "schema",
+                    .llm_call = step.llm_call,
+                    .reason = step.refused_as.empty() ? "schema" : step.refused_as,
                     .verdict = {},
                     .detail = bad->error};
     if (!bad->excerpt.empty()) back.detail += ": " + bad->excerpt;
-    facts.emplace_back(std::move(back));
-    return facts;
+    return back;
   }
-  facts.push_back(JudgeProposal(state, id, std::get<Proposal>(std::move(reply)), source));
+  return JudgeProposal(state, id, std::get<Proposal>(std::move(reply)), source, step.llm_call);
+}
+
+}  // namespace
+
+Pulse Effects::Listen(Heard& heard) const {
+  return [this, &heard] {
+    if (!heard.wish && parts_.interrupted) heard.wish = parts_.interrupted();
+    heard.lease = parts_.journal.CheckLease();
+    return heard.lease.has_value() && !heard.wish;
+  };
+}
+
+Result<std::vector<Fact>> Effects::DoAsk(const CampaignState& state) {
+  Heard heard;
+  ATTUNE_TRY(ProposerStep step, parts_.proposer.Step(state, MakeVet(state), Listen(heard)));
+  if (!heard.lease) return Fail(std::move(heard.lease.error()));
+  std::vector<Fact> facts = std::move(step.facts);
+  if (step.reply) {
+    facts.push_back(FactOf(state, std::move(*step.reply), step, parts_.proposer.Name()));
+  }
+  if (heard.wish) facts.emplace_back(UserAsked{*heard.wish});
+  ATTUNE_CHECK(!facts.empty(), "a proposer's step that says nothing would spin");
   return facts;
 }
 
@@ -113,7 +133,8 @@ Result<std::vector<Fact>> Effects::DoSubmit(const CampaignState& state, const La
                                            .overrun = {},
                                            .source = ChargeSource::kNeverStarted,
                                            .nodes = {},
-                                           .detail = inputs.error().message},
+                                           .detail = inputs.error().message,
+                                           .failed_nodes = {}},
                                Paused{inputs.error().message, 75}};
     }
   }
@@ -128,16 +149,24 @@ Result<std::vector<Fact>> Effects::DoSubmit(const CampaignState& state, const La
                                    .overrun = {},
                                    .source = ChargeSource::kNeverStarted,
                                    .nodes = {},
-                                   .detail = std::move(refused->why)});
+                                   .detail = std::move(refused->why),
+                                   .failed_nodes = {}});
   } else {
     facts.emplace_back(LaunchUncertain{id, std::get<SubmitUnknown>(submitted).why});
   }
   return facts;
 }
 
+// Other jobs are watched and wishes heard meanwhile; then it is asked again.
+Result<std::vector<Fact>> Effects::AskLater(const CampaignState& state) {
+  return DoWait(state, Wait{parts_.clock.Now() + parts_.slice, 1'000'000});
+}
+
 Result<std::vector<Fact>> Effects::DoLocate(const CampaignState& state, const LaunchId& id) {
-  ATTUNE_TRY(std::optional<LaunchHandle> found,
-             parts_.launcher.Find(state.launches.at(id).intent.token));
+  Result<std::optional<LaunchHandle>> answer =
+      parts_.launcher.Find(state.launches.at(id).intent.token);
+  if (!answer && answer.error().code == ErrorCode::kUnavailable) return AskLater(state);
+  ATTUNE_TRY(std::optional<LaunchHandle> found, std::move(answer));
   std::vector<Fact> facts;
   if (found) {
     facts.emplace_back(LaunchBound{id, std::move(*found)});
@@ -150,7 +179,11 @@ Result<std::vector<Fact>> Effects::DoLocate(const CampaignState& state, const La
 Result<std::vector<Fact>> Effects::DoCancel(const CampaignState& state, const Cancel& cancel) {
   const LaunchRecord& launch = state.launches.at(cancel.launch);
   ATTUNE_CHECK(launch.handle.has_value(), "a cancel needs a launch that is bound");
-  ATTUNE_RETURN_IF_ERROR(parts_.launcher.Cancel(*launch.handle, cancel.run));
+  if (Status said = parts_.launcher.Cancel(*launch.handle, cancel.run); !said) {
+    // A host that does not answer now is told later; that it must be told is on record.
+    if (said.error().code == ErrorCode::kUnavailable) return AskLater(state);
+    return Fail(said.error());
+  }
   std::vector<Fact> facts;
   for (const RunPlan& plan : launch.intent.runs) {
     const RunRecord* run = state.FindRun(plan.id);
@@ -162,17 +195,7 @@ Result<std::vector<Fact>> Effects::DoCancel(const CampaignState& state, const Ca
 }
 
 Result<std::vector<Fact>> Effects::DoCollect(const CampaignState& state, const RunId& id) {
-  const RunRecord& run = state.runs.at(id);
-  LogEvidence evidence;
-  evidence.steps = run.steps;
-  if (run.memory.max_reserved > 0) evidence.memory = run.memory;
-  evidence.device_bytes = DeviceMemory(state.recipe).value_or(0);
-  evidence.warmup_steps = state.recipe.measure.warmup_steps;
-  if (run.end) {
-    evidence.failure_class = run.end->detail.failure_class;
-    evidence.failure_evidence = run.end->detail.evidence;
-  }
-  return std::vector<Fact>{Diagnosed{id, DiagnoseLog(evidence)}};
+  return std::vector<Fact>{Diagnosed{id, DiagnoseRun(state, state.runs.at(id), parts_.launcher)}};
 }
 
 Result<std::vector<Fact>> Effects::DoShip(const CampaignState& state) {
@@ -215,6 +238,15 @@ Result<LogNews> Effects::ReadLog(const CampaignState& state, Reader& reader,
   return all;
 }
 
+// A run in the user's form keeps the user's log interval: its last line says how far it came. In the
+// measured form each step prints a line, and one that is missing is missed.
+static int StepsDone(const RunRecord& run, std::size_t lines, std::int64_t last_iteration) {
+  if (run.plan.form != Form::kUser || last_iteration <= run.plan.start_iteration) {
+    return static_cast<int>(lines);
+  }
+  return static_cast<int>(last_iteration - run.plan.start_iteration);
+}
+
 Status Effects::ReadStage(const CampaignState& state, const RunRecord& run,
                           const StageObservation& seen, const Observation& launch,
                           std::vector<Fact>& facts) {
@@ -239,6 +271,12 @@ Status Effects::ReadStage(const CampaignState& state, const RunRecord& run,
   const std::int64_t first_step_ms =
       !run.steps.empty() ? run.steps.front().arrival_ms
                          : (news.steps.empty() ? -1 : news.steps.front().arrival_ms);
+  const std::int64_t last_iteration =
+      !news.steps.empty() ? news.steps.back().iteration
+                          : (run.steps.empty() ? 0 : run.steps.back().iteration);
+  for (Step& step : news.steps) {
+    step.cut = step.cut || InProfile(run.plan, step.iteration);
+  }
   if (!news.steps.empty()) facts.emplace_back(StepsSeen{id, std::move(news.steps)});
   std::optional<FailureSign> failure = std::move(news.failure);
   // A sign with an empty class takes the last one back: the run lived on.
@@ -263,7 +301,7 @@ Status Effects::ReadStage(const CampaignState& state, const RunRecord& run,
       .asked = run.stop && RunsStopAsked(run.stop->why),
       .limit_hit = seen.limit_hit,
       .hang_judged = run.stop && run.stop->why == StopWhy::kHang,
-      .steps_seen = static_cast<int>(steps_seen),
+      .steps_seen = StepsDone(run, steps_seen, last_iteration),
       .steps_wanted = std::min(run.plan.steps_wanted, PlanWindow(state).expected()),
       .progressing = steps_seen > run.steps.size() || StillProgressing(run, parts_.clock.Now()),
       .log_name = seen.folder.empty() ? std::string("out") : seen.folder + "/out"};
@@ -272,6 +310,9 @@ Status Effects::ReadStage(const CampaignState& state, const RunRecord& run,
     evidence.scheduler = RunEnd::kNeverStarted;
   }
   EndDetail detail = RunEndFor(evidence);
+  if (evidence.scheduler && detail.end == *evidence.scheduler && !launch.detail.empty()) {
+    detail.cause = launch.detail;
+  }
   if (detail.end == RunEnd::kCrashed && detail.evidence.empty()) {
     if (auto last = reader.tail.Last()) {
       detail.evidence_at = fmt::format("{}:{}", evidence.log_name, last->number);
@@ -297,7 +338,7 @@ Result<std::vector<Fact>> Effects::DoWait(const CampaignState& state, const Wait
   }
   std::vector<Fact> facts;
   // At most a slice: the loop takes the wishes of other processes between two waits.
-  const Instant slice_end = parts_.clock.Now() + kSlice;
+  const Instant slice_end = parts_.clock.Now() + parts_.slice;
   for (;;) {
     if (parts_.interrupted) {
       if (auto what = parts_.interrupted()) facts.emplace_back(UserAsked{std::move(*what)});
@@ -332,7 +373,9 @@ Result<std::vector<Fact>> Effects::DoWait(const CampaignState& state, const Wait
                                        .overrun = std::max(over, GpuMillis{0}),
                                        .source = seen[i].source,
                                        .nodes = seen[i].nodes,
-                                       .detail = seen[i].detail});
+                                       .detail = seen[i].detail,
+                                       .failed_nodes = seen[i].failed_nodes});
+        LookBack(state, launch, facts);
       }
     }
     ATTUNE_RETURN_IF_ERROR(parts_.journal.CheckLease());

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "attune/campaign/campaign.h"
@@ -30,8 +31,18 @@ class Effects {
   };
   using Facts = Result<std::vector<Fact>>;
 
+  // What was heard while a proposer or a person was asked.
+  struct Heard {
+    Status lease;
+    std::optional<std::string> wish;  // of the user
+  };
+  // Says false once there is something; `heard` must outlive it.
+  Pulse Listen(Heard& heard) const;
+
+  Facts DoRecord(const CampaignState& state, const Record& record);
   Facts DoAsk(const CampaignState& state);
   Facts DoSubmit(const CampaignState& state, const LaunchId& id);
+  Facts AskLater(const CampaignState& state);
   Facts DoLocate(const CampaignState& state, const LaunchId& id);
   Facts DoCancel(const CampaignState& state, const Cancel& cancel);
   Facts DoCollect(const CampaignState& state, const RunId& run);
@@ -43,8 +54,11 @@ class Effects {
   Status ReadStage(const CampaignState& state, const RunRecord& run, const StageObservation& seen,
                    const Observation& launch, std::vector<Fact>& facts);
 
+  void LookBack(const CampaignState& state, const LaunchRecord& launch, std::vector<Fact>& facts);
+
   const CampaignParts& parts_;
   std::map<RunId, Reader> readers_;
+  std::set<ProposalId> approved_;
 };
 
 }  // namespace attune

@@ -19,7 +19,8 @@ namespace attune {
 namespace {
 
 constexpr Thresholds kLimits{};
-constexpr int kSpareBlocks = 2;  // replacements of blocks that the environment spoiled
+constexpr int kSpareBlocks = 2;      // replacements of blocks that the environment spoiled
+constexpr int kSpareRehearsals = 1;  // the same, of the rehearsal
 
 struct FinalRecord {
   std::vector<FinalBlock> blocks;
@@ -28,6 +29,7 @@ struct FinalRecord {
   std::string rehearsal_detail;
   int rehearsals = 0;
   std::vector<std::string> not_available;
+  const RunRecord* rejected = nullptr;  // a run of the winner that level 1 to 3 ended
 };
 
 bool Runs(const CampaignState& s, const LaunchRecord& launch, const Effective& user) {
@@ -47,10 +49,20 @@ const RunRecord* ValidRun(const CampaignState& s, const LaunchRecord& launch, st
   return nullptr;
 }
 
-// The first run must end well; where the recipe saves, the restart must begin with the iteration
-// after the save.
+// Both runs must end well and go on from where they load. The restart prints every step, so it must
+// begin with the iteration after the save; the first run keeps the user's log interval, and its
+// first line may be any one of the run.
 void ReadRehearsal(const CampaignState& s, const LaunchRecord& launch, FinalRecord& record) {
   record.rehearsals++;
+  const bool spoiled =
+      std::any_of(launch.intent.runs.begin(), launch.intent.runs.end(), [&](const RunPlan& plan) {
+        const RunRecord& run = s.runs.at(plan.id);
+        return run.judged && run.judged->standing == Standing::kEnvironment;
+      });
+  if (spoiled && record.rehearsals <= kSpareRehearsals) {
+    record.rehearsal = Rehearsal::kNotRun;
+    return;
+  }
   record.rehearsal = Rehearsal::kFailed;
   for (const RunPlan& plan : launch.intent.runs) {
     const RunRecord& run = s.runs.at(plan.id);
@@ -61,7 +73,10 @@ void ReadRehearsal(const CampaignState& s, const LaunchRecord& launch, FinalReco
                       run.judged ? run.judged->reason : std::string("did not end well"));
       return;
     }
-    if (run.steps.empty() || run.steps.front().iteration != plan.start_iteration + 1) {
+    const bool restart = &plan != &launch.intent.runs.front();
+    const std::int64_t first = run.steps.empty() ? 0 : run.steps.front().iteration;
+    const std::int64_t latest = plan.start_iteration + (restart ? 1 : plan.steps_wanted);
+    if (first <= plan.start_iteration || first > latest) {
       record.rehearsal_detail = fmt::format(
           "{} {} began at iteration {}, expected {}", plan.id.value, plan.label,
           run.steps.empty() ? std::string("none") : std::to_string(run.steps.front().iteration),
@@ -84,6 +99,11 @@ FinalRecord Read(const CampaignState& s) {
     if (launch.intent.purpose == Purpose::kRehearsal) ReadRehearsal(s, launch, record);
     if (launch.intent.purpose != Purpose::kFinal) continue;
     record.attempts++;
+    for (const RunPlan& plan : launch.intent.runs) {
+      const RunRecord& run = s.runs.at(plan.id);
+      const bool rejected = run.judged && run.judged->standing == Standing::kRejected;
+      if (plan.of == "leader" && rejected) record.rejected = &run;
+    }
     const RunRecord* baseline = ValidRun(s, launch, "baseline");
     const RunRecord* winner = ValidRun(s, launch, "leader");
     if (baseline == nullptr || winner == nullptr) continue;
@@ -131,6 +151,21 @@ Action Conclude(const CampaignState& s, const FinalRecord& record) {
   FinalResult result = CheckShip(input, kLimits);
   const GateVerdict shipped = VetShipped(s, s.leader.user);
   result.findings.insert(result.findings.end(), shipped.findings.begin(), shipped.findings.end());
+  if (record.rejected != nullptr) {
+    const GateVerdict why = VerdictOf(record.rejected->judged->findings);
+    const Finding* first = why.FirstRefusal();
+    const bool arguments =
+        record.rejected->stop && record.rejected->stop->why == StopWhy::kReadback;
+    Finding refusal;
+    refusal.severity = Severity::kRefuse;
+    refusal.rule = arguments ? "ship.readback" : "ship.losses";
+    refusal.why = fmt::format(
+        "{} was rejected: {}", record.rejected->plan.id.value,
+        first != nullptr ? first->rule + ": " + first->why : record.rejected->judged->reason);
+    result.passed = false;
+    result.reason = refusal.why;
+    result.findings.push_back(std::move(refusal));
+  }
   if (const Finding* refusal = shipped.FirstRefusal(); result.passed && refusal != nullptr) {
     result.passed = false;
     result.reason = refusal->rule + ": " + refusal->why;
@@ -143,7 +178,8 @@ Action Conclude(const CampaignState& s, const FinalRecord& record) {
 bool FellForCorrectness(const CampaignState& s) {
   return std::any_of(s.finals.begin(), s.finals.end(), [](const FinalResult& f) {
     return !f.passed && std::any_of(f.findings.begin(), f.findings.end(), [](const Finding& x) {
-      return x.severity == Severity::kRefuse && x.rule == "ship.losses";
+      return x.severity == Severity::kRefuse &&
+             (x.rule == "ship.losses" || x.rule == "ship.readback");
     });
   });
 }
@@ -162,6 +198,9 @@ Action DecideFinal(const CampaignState& s) {
   if (!MayFallBack(static_cast<int>(s.finals.size()), kLimits)) return ShipNothing(s);
 
   const FinalRecord record = Read(s);
+  // Every winner run passes level 3, or it does not ship: neither another block nor a rehearsal is
+  // paid for to hear it again.
+  if (record.rejected != nullptr) return Conclude(s, record);
   const int asked = s.opened ? s.opened->policy.final_blocks : 0;
   const GpuMillis block_hold = HoldFor(s, FinalLimit(s));
   const bool short_of_money = !Affordable(s, block_hold, false);
@@ -169,7 +208,8 @@ Action DecideFinal(const CampaignState& s) {
       record.attempts < FinalBlocksWanted(s) + kSpareBlocks) {
     if (short_of_money) return Done{5, "the budget does not cover the final stage"};
     std::vector<RunDraft> order = {BaselineDraft(s), LeaderDraft(s)};
-    if (record.attempts % 2 == 1) std::swap(order[0], order[1]);
+    // By the blocks that count: one that was spoiled is made again in its own order.
+    if (record.blocks.size() % 2 == 1) std::swap(order[0], order[1]);
     return Record{{PlanMeasured(s, Purpose::kFinal, order)}};
   }
   if (record.rehearsal == Rehearsal::kNotRun) {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "attune/gates/calibration.h"
 #include "attune/gates/candidate_traits.h"
@@ -12,6 +13,7 @@
 #include "attune/gates/readback_check.h"
 #include "attune/gates/thresholds.h"
 #include "config_gate.h"
+#include "pace.h"
 #include "watch.h"
 
 namespace attune {
@@ -41,7 +43,7 @@ std::string EndReason(const EndDetail& d) {
 
 // Ends that leave nothing to measure. A run that we stopped because its window was whole, or that
 // ended by itself with its steps there, goes on to be measured.
-std::optional<Judged> FromEnd(const RunRecord& run) {
+std::optional<Judged> FromEnd(const CampaignState& s, const RunRecord& run) {
   const EndDetail& end = run.end->detail;
   if (run.stop) {
     switch (run.stop->why) {
@@ -68,6 +70,10 @@ std::optional<Judged> FromEnd(const RunRecord& run) {
   if (IsEnvironment(end.end) || end.end == RunEnd::kCancelledOutside) {
     return Unscored(run, Standing::kEnvironment, EndReason(end));
   }
+  // A profile that broke after the steps were there costs the trace, not the run.
+  if (EndedByProfile(run) && Measure(InputOf(s, run), kLimits).validity != Validity::kInvalid) {
+    return std::nullopt;
+  }
   if (IsFailed(end.end)) return Unscored(run, Standing::kFailed, EndReason(end));
   return std::nullopt;
 }
@@ -82,6 +88,11 @@ Judged Measured(const CampaignState& s, const RunRecord& run, bool short_window)
   j.measurement = std::move(seen.measurement);
   j.findings = std::move(seen.findings);
   j.reason = std::move(seen.reason);
+  if (EndedByProfile(run)) {
+    j.findings.push_back({Severity::kNote, "profile.broke", "", "", "",
+                          "the run ended in its profile, behind the timed window: " +
+                              EndReason(run.end->detail) + "; later runs are not profiled"});
+  }
   switch (seen.validity) {
     case Validity::kValid:
       j.standing = Standing::kReference;
@@ -199,7 +210,7 @@ Judged JudgeCandidate(const CampaignState& s, const RunRecord& run) {
 
 bool NeedsPair(const CampaignState& s, const RunRecord& run) {
   if (run.purpose != Purpose::kCandidate || run.judged || !run.end || !s.calibration) return false;
-  if (FromEnd(run) || StoppedFor(run, StopWhy::kEarlyLoss) || PairOf(s, run) != nullptr) {
+  if (FromEnd(s, run) || StoppedFor(run, StopWhy::kEarlyLoss) || PairOf(s, run) != nullptr) {
     return false;
   }
   const std::optional<Comparison> c =
@@ -209,7 +220,7 @@ bool NeedsPair(const CampaignState& s, const RunRecord& run) {
 }
 
 std::optional<Judged> JudgeRun(const CampaignState& s, const RunRecord& run) {
-  if (auto ended = FromEnd(run)) return ended;
+  if (auto ended = FromEnd(s, run)) return ended;
   switch (run.purpose) {
     case Purpose::kComponentTest:
     case Purpose::kRehearsal: {
@@ -256,6 +267,25 @@ GpuMillis ChargeOf(const CampaignState& s, const RunRecord& run) {
   return launch.end ? launch.end->charged : GpuMillis{};
 }
 
+// Without the steps of its profile: what a launch costs decides the default budget, and a profile
+// is no part of that (control_plane.md section 2).
+GpuMillis UnprofiledCharge(const CampaignState& s, const RunRecord& run) {
+  double ms = 0;
+  for (const Step& step : run.steps) {
+    if (InProfile(run.plan, step.iteration) && std::isfinite(step.printed_ms))
+      ms += std::max(step.printed_ms, 0.0);
+  }
+  const GpuMillis profile =
+      ChargeFor(s.recipe.workload.gpus, Millis{static_cast<std::int64_t>(ms)});
+  return std::max(ChargeOf(s, run) - profile, GpuMillis{});
+}
+
+bool TooFew(const CampaignState& s, std::span<const double> scores, GpuMillis launch_cost) {
+  const int planned = PlannedCalibrationRuns(s.recipe.measure, launch_cost, s.budget, kLimits);
+  const bool by_budget = planned < s.recipe.measure.calibration_runs;
+  return NeedMoreCalibration(scores, planned, by_budget, kLimits);
+}
+
 }  // namespace
 
 bool WantsMoreCalibration(const CampaignState& s) {
@@ -267,10 +297,28 @@ bool WantsMoreCalibration(const CampaignState& s) {
     scores.push_back(run->judged->measurement->tokens_per_s_per_slot);
     cost += ChargeOf(s, *run).value;
   }
-  const GpuMillis launch_cost{cost / static_cast<std::int64_t>(valid.size())};
-  const int planned = PlannedCalibrationRuns(s.recipe.measure, launch_cost, s.budget, kLimits);
-  const bool by_budget = planned < s.recipe.measure.calibration_runs;
-  return NeedMoreCalibration(scores, planned, by_budget, kLimits);
+  return TooFew(s, scores, GpuMillis{cost / static_cast<std::int64_t>(valid.size())});
+}
+
+std::optional<Calibrated> ReusedCalibration(const CampaignState& s) {
+  if (!s.opened || !s.opened->earlier) return std::nullopt;
+  const EarlierCalibration& earlier = *s.opened->earlier;
+  const std::vector<const RunRecord*> valid = ValidCalibrationRuns(s);
+  if (valid.size() != 1) return std::nullopt;  // the first fresh run decides
+  const RunRecord& fresh = *valid.front();
+  if (TooFew(s, earlier.scores, earlier.calibration.launch_cost) ||
+      !ProbeConfirms(ScoreOf(*fresh.judged->measurement, earlier.calibration),
+                     earlier.calibration) ||
+      !CheckPrintedSteps(fresh.steps, earlier.calibration).admitted ||
+      !CheckLosses(fresh.steps, earlier.calibration, true, LossLevel::kLeading, kLimits).admitted) {
+    return std::nullopt;
+  }
+  Calibrated reused{earlier.calibration, earlier.campaign};
+  reused.calibration.runs = {fresh.plan.id};
+  reused.calibration.how = fmt::format("{} of {}, {} before, confirmed by {}",
+                                       earlier.calibration.how, earlier.campaign.value,
+                                       ShowDuration(s.opened_at - earlier.at), fresh.plan.id.value);
+  return reused;
 }
 
 Calibration CalibrationOf(const CampaignState& s) {
@@ -288,7 +336,7 @@ Calibration CalibrationOf(const CampaignState& s) {
     const LaunchRecord& launch = s.launches.at(run->launch);
     if (launch.end) c.nodes = launch.end->nodes;
     c.startup = run->end->startup;
-    c.charge = ChargeOf(s, *run);
+    c.charge = UnprofiledCharge(s, *run);
     runs.push_back(std::move(c));
   }
   return Calibrate(runs, s.recipe.measure, s.recipe.framework, kLimits);

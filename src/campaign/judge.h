@@ -18,6 +18,10 @@ Calibration CalibrationOf(const CampaignState& s);
 // Valid calibration runs in order, and how many are wanted.
 std::vector<const RunRecord*> ValidCalibrationRuns(const CampaignState& s);
 bool WantsMoreCalibration(const CampaignState& s);
+// The calibration that the campaign was opened with, once its first valid run confirms it: inside
+// the band either way, the same batches and losses, and made from as many runs as this budget would
+// have planned. A run that does not confirm it is the first of a calibration of its own.
+std::optional<Calibrated> ReusedCalibration(const CampaignState& s);
 // One sentence when the baseline can't be measured: unstable, or it fails; empty else.
 struct CalibrationTrouble {
   std::string stop;    // "baseline_fails" | "unstable_cluster"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attune/campaign/campaign.h"
 #include "attune/gates/candidate_traits.h"
 #include "attune/gates/measurement_check.h"
 #include "attune/gates/ship_check.h"
@@ -18,6 +19,8 @@ constexpr int kBoundFactor = 3;  // a candidate up to three times as fast still 
 constexpr Millis kDefaultRunLimit = std::chrono::hours(2);
 constexpr Millis kSmallestLimit = seconds(60);  // start-up of a small job varies by whole seconds
 constexpr double kStartupFactor = 1.5, kStepFactor = 2.0, kFinalFactor = 1.2;
+// Writing a trace with Python stacks takes tens of seconds; a minute more is held for it.
+constexpr Millis kProfileTime = seconds(60);
 constexpr int kRehearsalSteps = 20;  // one evaluation, one save, and their neighbours
 
 Millis Scaled(double ms) { return Millis{static_cast<std::int64_t>(std::ceil(ms))}; }
@@ -37,7 +40,51 @@ double MedianStep(const std::vector<Step>& steps) {
   return ms[ms.size() / 2];
 }
 
+bool ProfilesRuns(const CampaignState& s) {
+  // A profiler that ended a run is not asked again: the runs are worth more than the traces.
+  // The simulated cluster's jobs have no folder to write to.
+  return IsProfiled(s.recipe) && s.recipe.launcher.kind != "sim" &&
+         std::none_of(s.runs.begin(), s.runs.end(),
+                      [](const auto& r) { return EndedByProfile(r.second); });
+}
+
+double ProfileTime(const WindowPlan& window) {
+  return window.profile > 0 ? static_cast<double>(kProfileTime.count()) : 0;
+}
+
 }  // namespace
+
+bool InProfile(const RunPlan& plan, std::int64_t iteration) {
+  return plan.profile_first > 0 && iteration >= plan.profile_first &&
+         iteration <= plan.profile_last;
+}
+
+bool EndedByProfile(const RunRecord& run) {
+  if (run.plan.profile_first == 0 || !run.end || run.steps.empty()) return false;
+  const RunEnd end = run.end->detail.end;
+  const std::int64_t last = run.steps.back().iteration;
+  return (end == RunEnd::kCrashed || end == RunEnd::kOomGpu || end == RunEnd::kOomHost ||
+          end == RunEnd::kHung || end == RunEnd::kTooSlow) &&
+         last >= run.plan.profile_first - 1 && last < run.plan.profile_last;
+}
+
+bool ProfileIsOver(const RunRecord& run) {
+  return run.plan.profile_first == 0 ||
+         (!run.steps.empty() && run.steps.back().iteration >= run.plan.profile_last);
+}
+
+MeasuredWindow WindowFor(const CampaignState& s, int steps, const std::string& scratch) {
+  const WindowPlan plan = PlanWindow(s);
+  MeasuredWindow window;
+  window.start_iteration = s.opened ? s.opened->start_iteration : 0;
+  window.steps = steps;
+  window.profile = plan.profile > 0;
+  window.profile_after = plan.expected();
+  window.profile_steps = s.recipe.profile.steps;
+  window.profile_ranks = s.recipe.profile.ranks;
+  window.run_dir = scratch;
+  return window;
+}
 
 std::optional<Pace> PaceOf(const CampaignState& s) {
   if (s.calibration && s.calibration->step_ms > 0) {
@@ -66,6 +113,14 @@ WindowPlan PlanWindow(const CampaignState& s) {
   // Before anything is known of the step time the bound allows for steps down to 20 ms.
   const int unknown = static_cast<int>(spec.min_seconds.count() / 20);
   plan.bound = plan.warmup + kBoundFactor * (pace ? plan.steps : std::max(plan.steps, unknown));
+  if (ProfilesRuns(s)) {
+    MeasuredWindow window;
+    window.profile = true;
+    window.profile_after = plan.expected();
+    window.profile_steps = s.recipe.profile.steps;
+    plan.profile = static_cast<int>(ProfiledBy(window).last) - plan.expected();
+    plan.bound = std::max(plan.bound, plan.expected() + plan.profile);
+  }
   return plan;
 }
 
@@ -74,8 +129,10 @@ Millis LaunchLimit(const CampaignState& s, int runs) {
   std::optional<Millis> said = s.recipe.budget.run_limit;
   if (s.opened && s.opened->run_limit) said = s.opened->run_limit;
   if (!pace) return Rounded(s, said.value_or(s.recipe.launcher.time.value_or(kDefaultRunLimit)));
+  const WindowPlan window = PlanWindow(s);
   const double one = kStartupFactor * static_cast<double>(pace->startup.count()) +
-                     kStepFactor * PlanWindow(s).expected() * pace->step_ms;
+                     kStepFactor * (window.expected() + window.profile) * pace->step_ms +
+                     ProfileTime(window);
   Millis limit = std::max(Scaled(runs * one), kSmallestLimit * runs);
   if (said) limit = std::min(limit, *said * runs);
   return Rounded(s, limit);
@@ -87,9 +144,11 @@ Millis FinalLimit(const CampaignState& s) {
   const double step = s.calibration ? s.calibration->step_ms : (pace ? pace->step_ms : 0);
   const double startup = pace ? static_cast<double>(pace->startup.count()) : 0;
   // Final runs are as long as the calibration's, whose every step they are compared with.
-  const int steps = std::max(PlanWindow(s).expected(),
+  const WindowPlan window = PlanWindow(s);
+  const int steps = std::max(window.expected() + window.profile,
                              s.calibration ? static_cast<int>(s.calibration->losses.size()) : 0);
-  const double one = startup + steps * std::max(step, pace ? pace->step_ms : 0);
+  const double one =
+      startup + steps * std::max(step, pace ? pace->step_ms : 0) + ProfileTime(window);
   return Rounded(s, std::max(Scaled(2 * kFinalFactor * one), 2 * kSmallestLimit));
 }
 
@@ -124,6 +183,17 @@ bool Affordable(const CampaignState& s, GpuMillis hold, bool keep_reserve) {
   return s.ledger.Charged() + s.ledger.held + hold + kept <= *s.budget;
 }
 
+bool FitsWall(const CampaignState& s, Millis limit, bool keep_reserve, Instant now) {
+  if (!s.recipe.budget.wall) return true;
+  const Millis margin = s.opened ? s.opened->release_margin : Millis{0};
+  Millis kept{0};
+  if (keep_reserve && PaceOf(s)) {
+    kept = (FinalLimit(s) + margin) * FinalBlocksWanted(s);
+    if (NeedsRehearsal(s)) kept += LaunchLimit(s, 2) + margin;
+  }
+  return now + limit + margin + kept <= s.opened_at + *s.recipe.budget.wall;
+}
+
 bool StillProgressing(const RunRecord& run, Instant now) {
   if (run.steps.empty()) return false;
   const Millis quiet = std::max<Millis>(seconds(5), Scaled(5 * MedianStep(run.steps)));
@@ -138,7 +208,9 @@ Millis HangLimit(const CampaignState& s, const RunRecord& run) {
     return std::max<Millis>(minutes(10), 2 * s.calibration->startup);
   }
   if (s.recipe.launcher.no_progress) return *s.recipe.launcher.no_progress;
-  return std::max<Millis>(minutes(2), Scaled(5 * MedianStep(run.steps)));
+  // In the user's form a line may stand for as many steps as the whole run has.
+  const int silent = run.plan.form == Form::kUser ? run.plan.steps_wanted : 0;
+  return std::max<Millis>(minutes(2), Scaled((5 + silent) * MedianStep(run.steps)));
 }
 
 }  // namespace attune

@@ -16,8 +16,18 @@ struct WindowPlan {
   int steps = 20;
   int expected() const { return warmup + steps; }
   int bound = 25;
+  // Steps after the expected ones that the profile takes, its warm-up and writing included; 0:
+  // none.
+  int profile = 0;
 };
 WindowPlan PlanWindow(const CampaignState& s);
+
+// The iteration is one that the run's profiler touches.
+bool InProfile(const RunPlan& plan, std::int64_t iteration);
+// The run failed while its profiler recorded or wrote, after the steps it was asked for.
+bool EndedByProfile(const RunRecord& run);
+// The profile's last step has been printed, or there is none.
+bool ProfileIsOver(const RunRecord& run);
 
 // What a run of the baseline or leader takes, from the first measured run on.
 struct Pace {
@@ -31,14 +41,15 @@ Millis LaunchLimit(const CampaignState& s, int runs);
 // Limit of a final block: 1.2 x what the same runs took.
 Millis FinalLimit(const CampaignState& s);
 GpuMillis HoldFor(const CampaignState& s, Millis limit);
-// Holds of the whole final stage, its rehearsal included.
-GpuMillis Reserve(const CampaignState& s);
 int FinalBlocksWanted(const CampaignState& s);
 // Steps of the rehearsal's first run: few, and many where graphs or overlaps fail late.
 int RehearsalStepsWanted(const CampaignState& s);
 
 // charged + holds + new hold <= budget - reserve. Calibration and final launches keep no reserve.
 bool Affordable(const CampaignState& s, GpuMillis hold, bool keep_reserve);
+// budget.wall, counted from the campaign's opening: a launch that begins now and takes its whole
+// limit ends within it, with the final stage's time kept back for launches of the search.
+bool FitsWall(const CampaignState& s, Millis limit, bool keep_reserve, Instant now);
 // For a run that its time limit ended: had its steps stopped coming before? (hung or too slow)
 bool StillProgressing(const RunRecord& run, Instant now);
 // How long a run may show nothing new before it counts as hung.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "attune/base/text.h"
+#include "attune/campaign/campaign.h"
 #include "attune/gates/instrument.h"
 #include "attune/gates/rules.h"
 #include "config_gate.h"
@@ -33,12 +34,6 @@ LaunchIntended Draft(const CampaignState& s, Purpose purpose, Millis limit) {
           .attempt = 0};
 }
 
-// Where redirected writes of a run go: below the launch's folder, whatever attempt writes there.
-std::string Scratch(const CampaignState& s, const LaunchIntended& launch, const RunId& run) {
-  const std::string root = s.opened ? s.opened->run_root : std::string();
-  return root + "/" + launch.token.value + "/scratch/" + run.value;
-}
-
 std::vector<std::string> ArgvOf(const Recipe& recipe, const Effective& executed) {
   return InstrumentCommand(RenderCommand(recipe, executed.args));
 }
@@ -53,10 +48,17 @@ RunPlan PlanRun(const CampaignState& s, int number, const RunDraft& draft) {
           .executed = draft.user,
           .argv = {},
           .start_iteration = s.opened ? s.opened->start_iteration : 0,
-          .steps_wanted = 0};
+          .steps_wanted = 0,
+          .profile_first = 0,
+          .profile_last = 0};
 }
 
 }  // namespace
+
+std::string Scratch(const CampaignState& s, const Token& launch, const RunId& run) {
+  const std::string root = s.opened ? s.opened->run_root : std::string();
+  return root + "/" + launch.value + "/scratch/" + run.value;
+}
 
 LaunchIntended PlanMeasured(const CampaignState& s, Purpose purpose,
                             const std::vector<RunDraft>& runs, int attempt) {
@@ -68,8 +70,13 @@ LaunchIntended PlanMeasured(const CampaignState& s, Purpose purpose,
   for (const RunDraft& draft : runs) {
     RunPlan plan = PlanRun(s, number++, draft);
     plan.steps_wanted = PlanWindow(s).bound;
-    plan.executed = MeasuredForm(s, draft.user, plan.steps_wanted, Scratch(s, launch, plan.id));
+    const MeasuredWindow window =
+        WindowFor(s, plan.steps_wanted, Scratch(s, launch.token, plan.id));
+    plan.executed = Instrument(s.recipe, draft.user, window, BuiltInRules()).effective;
     plan.argv = ArgvOf(s.recipe, plan.executed);
+    const ProfiledIterations profiled = ProfiledBy(window);
+    plan.profile_first = profiled.first;
+    plan.profile_last = profiled.last;
     launch.runs.push_back(std::move(plan));
   }
   return launch;
@@ -81,7 +88,7 @@ LaunchIntended PlanRehearsal(const CampaignState& s) {
   const RehearsalForms forms = RehearsalForm(s.recipe, s.leader.user,
                                              {.start_iteration = first.start_iteration,
                                               .steps = RehearsalStepsWanted(s),
-                                              .run_dir = Scratch(s, launch, first.id)},
+                                              .run_dir = Scratch(s, launch.token, first.id)},
                                              BuiltInRules());
   first.label = "rehearsal";
   first.form = Form::kUser;
@@ -142,7 +149,12 @@ std::vector<std::string> ExcludedNodes(const CampaignState& s) {
   std::set<std::string> nodes;
   for (const auto& [id, run] : s.runs) {
     if (!run.end || run.end->detail.end != RunEnd::kNodeFailed) continue;
-    if (run.started && !run.started->node.empty()) nodes.insert(run.started->node);
+    const LaunchRecord& launch = s.launches.at(run.launch);
+    if (launch.end && !launch.end->failed_nodes.empty()) {
+      nodes.insert(launch.end->failed_nodes.begin(), launch.end->failed_nodes.end());
+    } else if (run.started && !run.started->node.empty()) {
+      nodes.insert(run.started->node);
+    }
   }
   return {nodes.begin(), nodes.end()};
 }

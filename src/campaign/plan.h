@@ -25,6 +25,10 @@ LaunchIntended PlanRehearsal(const CampaignState& s);
 bool NeedsRehearsal(const CampaignState& s);
 LaunchIntended PlanComponentTest(const CampaignState& s, const ComponentTest& test);
 
+// Where redirected writes and traces of a run go: below the launch's folder, whatever attempt
+// writes there.
+std::string Scratch(const CampaignState& s, const Token& launch, const RunId& run);
+
 RunDraft BaselineDraft(const CampaignState& s);
 RunDraft LeaderDraft(const CampaignState& s);
 RunDraft CandidateDraft(const ProposalRecord& proposal);

@@ -17,6 +17,7 @@ Result<CampaignEnd> RunCampaign(CampaignState& state, const CampaignParts& parts
   for (;;) {
     ATTUNE_TRY(const std::vector<Event> wishes, parts.journal.TakeWishes(parts.clock.Now()));
     fold(wishes);
+    if (parts.on_tick) parts.on_tick(state, parts.clock.Now());
     const Action action = Decide(state, parts.clock.Now(), parts.limits);
     if (const auto* done = std::get_if<Done>(&action)) return CampaignEnd{done->code, done->why};
     ATTUNE_RETURN_IF_ERROR(parts.journal.CheckLease());

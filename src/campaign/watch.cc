@@ -42,6 +42,18 @@ void Add(Correctness& c, const GateVerdict& verdict) {
   c.refused = c.refused || !verdict.admitted;
 }
 
+std::vector<std::string> ProfileFlags(const Recipe& recipe) {
+  std::vector<std::string> flags;
+  if (recipe.framework == Framework::kMegatronLm) {
+    for (const InstrumentRow& row : BuiltInRules().instrument) {
+      if (row.when == InstrumentRow::When::kProfile) flags.emplace_back(row.name);
+    }
+  } else {
+    for (const auto& [flag, value] : recipe.profile.set) flags.push_back(flag);
+  }
+  return flags;
+}
+
 // Layouts draw other random numbers, so with dropout their losses can't be compared. Megatron-LM's
 // own default is 0.1 for both.
 bool HasDropout(const Recipe& recipe, const Effective& e) {
@@ -53,11 +65,17 @@ bool HasDropout(const Recipe& recipe, const Effective& e) {
   return false;
 }
 
+bool MayBeLookedAt(const CampaignState& s, const RunRecord& run) {
+  return run.purpose == Purpose::kCandidate && s.calibration;
+}
+
+// One look: the short window is the first one, however many steps have come since. Where the full
+// window is there it alone decides.
 std::optional<StopAsked> LookNow(const CampaignState& s, const RunRecord& run) {
-  if (run.purpose != Purpose::kCandidate || !s.calibration) return std::nullopt;
+  if (!MayBeLookedAt(s, run)) return std::nullopt;
   MeasureInput input = InputOf(s, run);
   const WindowNeed need = LookAtWindow(input, kLimits);
-  if (!need.look) return std::nullopt;
+  if (!need.look || need.full) return std::nullopt;
   input.short_window = true;
   const MeasuredRun seen = Measure(input, kLimits);
   if (seen.validity != Validity::kValid || !seen.measurement) return std::nullopt;
@@ -78,8 +96,8 @@ MeasureInput InputOf(const CampaignState& s, const RunRecord& run) {
   input.spec = &s.recipe.measure;
   input.calibration = s.calibration ? &*s.calibration : nullptr;
   input.slots = workload.gpus;
-  input.global_batch = workload.global_batch.value_or(0);
-  input.seq_length = workload.seq_length.value_or(0);
+  input.global_batch = GlobalBatchOf(s.recipe).value_or(0);
+  input.seq_length = SequenceOf(s.recipe).value_or(0);
   input.variable_rows = workload.variable_rows;
   input.start_iteration = run.plan.start_iteration;
   if (run.memory.max_reserved > 0 || run.memory.max_allocated > 0) input.memory = run.memory;
@@ -105,19 +123,27 @@ Correctness CheckFirstStep(const CampaignState& s, const RunRecord& run) {
 }
 
 Correctness CheckBlock(const CampaignState& s, const RunRecord& run) {
+  // Of the built-in tables, which do not change: asked for at every look at a run.
+  static const std::map<std::string, BlockDestination> destinations =
+      BlockDestinationsOf(BuiltInRules());
   Correctness c;
   const RunRecord* baseline = CalibrationRunWithBlock(s);
   ReadbackInput input;
   if (baseline != nullptr) {
     input.baseline = &baseline->block;
-    input.intended = IntendedKeys(baseline->plan.executed, run.plan.executed,
-                                  BlockDestinationsOf(BuiltInRules()));
+    input.intended = IntendedKeys(baseline->plan.executed, run.plan.executed, destinations);
     input.derived = DerivedKeys(s.recipe, run.plan.executed);
   }
   input.candidate = &run.block;
   input.per_launch = PerLaunchKeys();
   if (s.calibration) {
     input.per_launch.insert(s.calibration->varying_keys.begin(), s.calibration->varying_keys.end());
+  }
+  // A run that is not profiled beside a baseline that was: these are rows of ours in either case,
+  // and a job need not print a switch that is off.
+  for (const std::string& flag : ProfileFlags(s.recipe)) {
+    input.per_launch.insert(BlockKey(flag));
+    input.intended.erase(BlockKey(flag));
   }
   const ReadbackVerdict verdict = CheckReadback(input, kLimits);
   if (!verdict.available) {
@@ -158,11 +184,14 @@ std::optional<StopAsked> WatchRun(const CampaignState& s, const RunRecord& run, 
     return StopAsked{id, StopWhy::kFatalLine, {}, run.failure->line};
   }
   if (IsMeasured(run)) {
-    if (auto early = LookNow(s, run)) return early;
+    // A win is not ended before its profile: where the time of the next leader goes is what the
+    // next proposal is made from.
+    auto early = LookNow(s, run);
+    if (early && (early->why != StopWhy::kEarlyWin || ProfileIsOver(run))) return early;
     // Final runs go on for as long as the calibration's did: level 3 compares every step of them.
     const bool long_enough = run.purpose != Purpose::kFinal || !s.calibration ||
                              run.steps.size() >= s.calibration->losses.size();
-    if (long_enough && LookAtWindow(InputOf(s, run), kLimits).full) {
+    if (long_enough && ProfileIsOver(run) && LookAtWindow(InputOf(s, run), kLimits).full) {
       return StopAsked{id, StopWhy::kEnough, {}, "the window is whole"};
     }
   }
@@ -184,7 +213,13 @@ Instant NextDeadline(const CampaignState& s, const RunRecord& run) {
 
 int StepsUntilDecision(const CampaignState& s, const RunRecord& run) {
   if (run.steps.empty() || !IsMeasured(run)) return 1;
-  return std::max(1, LookAtWindow(InputOf(s, run), kLimits).steps_missing);
+  const WindowNeed need = LookAtWindow(InputOf(s, run), kLimits);
+  if (need.full && !ProfileIsOver(run)) {
+    return static_cast<int>(run.plan.profile_last - run.steps.back().iteration);
+  }
+  const bool look_is_next = MayBeLookedAt(s, run) && !need.look;
+  return std::max(1, look_is_next ? std::min(need.look_missing, need.steps_missing)
+                                  : need.steps_missing);
 }
 
 }  // namespace attune

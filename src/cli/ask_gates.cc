@@ -19,14 +19,40 @@ std::string PlaceOf(const LoadedRecipe& loaded, std::string_view key) {
   return loaded.path;
 }
 
-Result<std::vector<Finding>> AskGates(const LoadedRecipe& loaded) {
-  std::vector<Finding> findings = CheckBaseline(loaded.recipe, BuiltInRules(), ConfigFacts{});
-  const MeasuredWindow window{.steps = 1, .run_dir = "RUN_FOLDER"};
-  const Effective measured =
-      Instrument(loaded.recipe, loaded.recipe.base, window, BuiltInRules()).effective;
-  for (Finding& finding : CheckPaths(loaded.recipe, measured, window.run_dir, BuiltInRules())) {
+namespace {
+
+// Read, so that recipes keep their keys; acting on them is another version's.
+Status RefuseUnbuilt(const LoadedRecipe& loaded) {
+  if (loaded.recipe.gate.long_steps) {
+    return Fail(ErrorCode::kInvalidInput,
+                fmt::format("{}: gate.long_steps: this version has no long comparison",
+                            PlaceOf(loaded, "gate.long_steps")),
+                "remove it: the final runs are compared over every step they have");
+  }
+  if (!loaded.recipe.launcher.script.empty()) {
+    return Fail(ErrorCode::kInvalidInput,
+                fmt::format("{}: launcher.script: launchers of this version start `command` only",
+                            PlaceOf(loaded, "launcher.script.file")),
+                "give the launch line as command, with {{args}} where the arguments stand");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<Finding> GateFindings(const Recipe& recipe) {
+  std::vector<Finding> findings = CheckBaseline(recipe, BuiltInRules(), ConfigFacts{});
+  const MeasuredWindow window{.steps = 1, .profile = IsProfiled(recipe), .run_dir = "RUN_FOLDER"};
+  const Effective measured = Instrument(recipe, recipe.base, window, BuiltInRules()).effective;
+  for (Finding& finding : CheckPaths(recipe, measured, window.run_dir, BuiltInRules())) {
     findings.push_back(std::move(finding));
   }
+  return findings;
+}
+
+Result<std::vector<Finding>> AskGates(const LoadedRecipe& loaded) {
+  ATTUNE_RETURN_IF_ERROR(RefuseUnbuilt(loaded));
+  std::vector<Finding> findings = GateFindings(loaded.recipe);
   for (const Finding& finding : findings) {
     if (finding.severity == Severity::kRefuse) {
       return Fail(ErrorCode::kInvalidInput,

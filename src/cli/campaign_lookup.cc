@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "attune/os/files.h"
+
 namespace attune::cli {
 
 Result<Reading> OpenForReading(Wire& wire, const std::string& named) {
@@ -15,6 +17,28 @@ Result<Reading> OpenForReading(Wire& wire, const std::string& named) {
   const std::string& id = named.empty() ? wire.flags().campaign : named;
   ATTUNE_TRY(reading.campaign, reading.store->FindCampaign(id.empty() ? "latest" : id));
   return reading;
+}
+
+SkillInUse SkillToShow(Wire& wire, const CampaignState& state) {
+  if (!state.opened) return {};
+  Result<SkillInUse> frozen = SkillOf(*state.opened);
+  if (frozen) return std::move(*frozen);
+  Opened any = *state.opened;
+  any.skill_version.clear();
+  Result<SkillInUse> now = SkillOf(any);
+  wire.terminal().Note(frozen.error().message +
+                       (now ? "; levers are named by what it is now" : "; no levers are named"));
+  if (now) return std::move(*now);
+  return {.own = std::make_unique<const Skill>()};
+}
+
+Result<std::unique_ptr<Store>> OpenExisting(Wire& wire) {
+  ATTUNE_TRY(const std::string folder, wire.StateFolder());
+  if (!os::Exists(folder + "/attune.db")) {
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("no campaigns yet: there is no {}/attune.db", folder));
+  }
+  return Store::Open(folder);
 }
 
 std::string Ago(Instant then, Instant now) {

@@ -19,8 +19,9 @@ class Db final : public Command {
     Options backup = options.Sub("backup", "FILE", "a consistent copy while others write", chosen_);
     backup.Positional("FILE", target_, "must not exist");
     Options gc =
-        options.Sub("gc", "[--keep N]", "remove the run folders of old campaigns", chosen_);
-    gc.Int("--keep", keep_, 0, "campaigns to leave alone, newest first (10)");
+        options.Sub("gc", "[--keep-logs N]", "remove the run folders of old campaigns", chosen_);
+    gc.Int("--keep-logs,--keep", keep_, 0,
+           "campaigns whose logs and traces stay, newest first (10)");
     Options out = options.Sub("export", "[FILE]", "every event, one JSON object a line", chosen_);
     out.Positional("FILE", target_, "else stdout", false);
   }

@@ -14,6 +14,7 @@
 #include "attune/traces/diagnose.h"
 #include "attune/traces/trace_reader.h"
 #include "commands.h"
+#include "draw_step.h"
 #include "json_out.h"
 
 namespace attune::cli {
@@ -92,6 +93,7 @@ class Diagnose final : public Command {
     options.Text("--steps", steps_, "PATTERN",
                  "marks that are steps, {n} for the number: 'train step {n}'");
     options.Text("--svg", svg_, "FILE", "draw the streams of one step of the first trace");
+    options.Text("--step", step_, "NAME", "which: ProfilerStep#12; else the one of median length");
     options.Text("--pipeline", pipeline_, "P,M[,V]",
                  "stages, micro-batches and virtual stages, to judge the bubble");
   }
@@ -156,12 +158,7 @@ class Diagnose final : public Command {
     if (!set) return Fail(ErrorCode::kInvalidInput, "--svg: there is no trace to draw");
     TraceOptions options;
     options.step_pattern = steps_;
-    ATTUNE_TRY(const std::string svg, StepSvg(set->ranks.front().path, options));
-    std::ofstream out(svg_, std::ios::binary);
-    out << svg;
-    out.close();
-    if (!out) return Fail(ErrorCode::kDenied, "--svg: " + svg_ + " cannot be written");
-    return {};
+    return DrawStep(svg_, *set, options, step_);
   }
 
   static int Width(const Terminal& terminal) {
@@ -226,7 +223,7 @@ class Diagnose final : public Command {
   }
 
   std::vector<std::string> paths_;
-  std::string dialect_, steps_, pipeline_, svg_;
+  std::string dialect_, steps_, pipeline_, svg_, step_;
 };
 
 }  // namespace

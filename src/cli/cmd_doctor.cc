@@ -5,15 +5,16 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "ask_gates.h"
+#include "ask_launcher.h"
 #include "attune/base/text.h"
 #include "attune/gates/config_check.h"
-#include "attune/gates/instrument.h"
 #include "attune/gates/rules.h"
 #include "attune/logs/log_parser.h"
 #include "attune/os/files.h"
-#include "attune/os/process.h"
 #include "attune/store/store.h"
 #include "commands.h"
+#include "doctor_llm.h"
 #include "json_out.h"
 #include "session.h"
 #include "version.h"
@@ -25,14 +26,9 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kLittleSpace = std::int64_t{1} << 30;
 
-struct CheckRow {
-  std::string state;  // ok | warn | FAIL
-  std::string what, text, help;
-};
-
 class Examination {
  public:
-  explicit Examination(Wire& wire) : wire_(wire) {}
+  Examination(Wire& wire, bool job, bool offline) : wire_(wire), job_(job), offline_(offline) {}
 
   void Attune() { Ok("attune", fmt::format("version {}", kVersion)); }
 
@@ -50,7 +46,8 @@ class Examination {
     if (!fs::is_directory(there, error) || access(there.c_str(), W_OK | X_OK) != 0) {
       return Failed(kExitFailure, "state",
                     {ErrorCode::kDenied, fmt::format("{} cannot be written", there.string()),
-                     "give another folder with --state DIR"});
+                     "give another folder with --state DIR"},
+                    "ls -ld " + ShellQuote(there.string()));
     }
     const Result<std::string> kind = os::FileSystemKind(there.string());
     const Result<std::int64_t> free = os::FreeBytes(there.string());
@@ -60,7 +57,7 @@ class Examination {
         free ? static_cast<double>(*free) / static_cast<double>(1 << 30) : 0.0,
         network ? "DELETE, no mmap" : "WAL");
     if (free && *free < kLittleSpace) {
-      Warn("state", text, "logs of runs need room");
+      Warn("state", text, "logs of runs need room", "attune db gc --keep-logs 3");
     } else {
       Ok("state", text);
     }
@@ -70,7 +67,7 @@ class Examination {
   void Recipe(const std::string& path, const std::vector<std::string>& set) {
     Result<LoadedRecipe> loaded = wire_.ReadRecipe(path, set);
     if (!loaded) {
-      return Failed(kExitUsage, "recipe", loaded.error());
+      return Failed(kExitUsage, "recipe", loaded.error(), "attune check " + ShellQuote(path));
     }
     const attune::Recipe& recipe = loaded->recipe;
     const std::vector<std::string> levers = LeverIds(recipe, BuiltInRules());
@@ -87,26 +84,31 @@ class Examination {
     }
     Inputs(recipe);
     Launcher(recipe);
-    Machine(recipe);
+    llm_ = recipe.llm;
+  }
+
+  void Models(const LlmFlags& flags) {
+    ModelExamination found = ExamineModels(wire_, flags, llm_);
+    for (CheckRow& row : found.rows) rows_.push_back(std::move(row));
+    model_code_ = found.code;
   }
 
   const std::vector<CheckRow>& rows() const { return rows_; }
-  int code() const { return code_; }
+  int code() const {
+    const int worst = WorstCode(rows_);
+    return worst == kExitDone ? model_code_ : worst;
+  }
 
  private:
   void Ok(std::string what, std::string text) {
-    rows_.push_back({"ok", std::move(what), std::move(text), ""});
+    rows_.push_back(OkRow(std::move(what), std::move(text)));
   }
-  void Warn(std::string what, std::string text, std::string help) {
-    rows_.push_back({"warn", std::move(what), std::move(text), std::move(help)});
+  void Warn(std::string what, std::string text, std::string help, std::string fix = {}) {
+    rows_.push_back(
+        WithFix(WarnRow(std::move(what), std::move(text), std::move(help)), std::move(fix)));
   }
-  void Failed(int code, std::string what, const Error& error) {
-    rows_.push_back({"FAIL", std::move(what), error.message, error.help});
-    // Wrong input before a broken machine before a job that cannot start.
-    if (code_ == kExitDone || code == kExitUsage ||
-        (code == kExitFailure && code_ == kExitNoLaunch)) {
-      code_ = code;
-    }
+  void Failed(int code, std::string what, const Error& error, std::string fix = {}) {
+    rows_.push_back(WithFix(FailedRow(code, std::move(what), error), std::move(fix)));
   }
 
   void Database(const std::string& folder) {
@@ -118,8 +120,13 @@ class Examination {
     } else if (store.error().code == ErrorCode::kNotFound) {
       Ok("database", "none yet");
     } else {
-      Failed(kExitFailure, "database", store.error());
+      Failed(kExitFailure, "database", store.error(), "attune db check");
     }
+  }
+
+  static std::vector<std::string> Quoted(std::vector<std::string> words) {
+    for (std::string& word : words) word = ShellQuote(word);
+    return words;
   }
 
   void Script(const LoadedRecipe& loaded) {
@@ -136,18 +143,13 @@ class Examination {
   }
 
   void Gates(const attune::Recipe& recipe) {
-    std::vector<Finding> findings = CheckBaseline(recipe, BuiltInRules(), ConfigFacts{});
-    const MeasuredWindow window{.steps = 1, .run_dir = "RUN_FOLDER"};
-    const Effective measured = Instrument(recipe, recipe.base, window, BuiltInRules()).effective;
-    for (Finding& finding : CheckPaths(recipe, measured, window.run_dir, BuiltInRules())) {
-      findings.push_back(std::move(finding));
-    }
-    for (const Finding& finding : findings) {
+    for (const Finding& finding : GateFindings(recipe)) {
       const std::string text = fmt::format("{}: {}: {}", finding.rule, finding.key, finding.why);
       if (finding.severity == Severity::kRefuse) {
-        Failed(kExitUsage, "gates", {ErrorCode::kInvalidInput, text, ""});
+        Failed(kExitUsage, "gates", {ErrorCode::kInvalidInput, text, ""},
+               "attune gate explain " + finding.rule);
       } else {
-        Warn("gates", text, "");
+        Warn("gates", text, "", "attune gate explain " + finding.rule);
       }
     }
   }
@@ -163,81 +165,78 @@ class Examination {
              : fmt::format("iteration {} of {}", start->iteration, start->checkpoint));
     }
     if (const Result<std::string> fingerprint = StackFingerprint(recipe); !fingerprint) {
-      Failed(kExitNoLaunch, "files", fingerprint.error());
+      Failed(kExitNoLaunch, "files", fingerprint.error(),
+             "ls -l " + Join(Quoted(recipe.files), " "));
     }
     for (const std::string& name : recipe.launcher.pass_env) {
       if (!GetEnvironment(name)) {
-        Warn("environment", fmt::format("{} is to be passed on and is not set", name), "");
+        Warn("environment", fmt::format("{} is to be passed on and is not set", name), "",
+             fmt::format("export {}=", name));
       }
+    }
+  }
+
+  // What lies beyond this machine, named and left alone.
+  void NotAsked(const attune::Recipe& recipe) {
+    const auto skip = [&](std::string what) {
+      rows_.push_back(SkipRow(std::move(what), "not asked: --offline"));
+    };
+    if (recipe.launcher.kind == "slurm") {
+      skip(recipe.launcher.login.empty() ? "slurm" : "host " + recipe.launcher.login);
+    }
+    if (recipe.launcher.kind == "ssh") {
+      for (const std::string& host : recipe.launcher.hosts) skip("host " + host);
     }
   }
 
   void Launcher(const attune::Recipe& recipe) {
-    if (recipe.launcher.kind != "local") {
-      return Failed(kExitNoLaunch, "launcher",
-                    {ErrorCode::kInvalidInput,
-                     fmt::format("kind {} is not in this version", recipe.launcher.kind),
-                     "launcher: {kind: local}"});
+    if (offline_ && (recipe.launcher.kind == "slurm" || recipe.launcher.kind == "ssh")) {
+      return NotAsked(recipe);
     }
-    const std::string folder =
-        recipe.launcher.workdir.empty() ? recipe.folder : recipe.launcher.workdir;
-    std::error_code error;
-    if (!fs::is_directory(folder, error)) {
-      return Failed(kExitNoLaunch, "launcher",
-                    {ErrorCode::kNotFound, fmt::format("{} is no folder", folder), ""});
-    }
-    if (recipe.command.empty()) {
-      return Ok("launcher", "local, your own script");
-    }
-    const os::Environment node = os::NodeEnvironment(os::OwnEnvironment());
-    const auto path = node.find("PATH");
-    const Result<std::string> program =
-        os::FindProgram(recipe.command.front(), path == node.end() ? "" : path->second);
-    if (!program) {
-      return Failed(kExitNoLaunch, "launcher", program.error());
-    }
-    for (const std::string& word : recipe.command) {
-      const bool is_script = word.ends_with(".py") || word.ends_with(".sh");
-      if (is_script && access((fs::path(folder) / word).c_str(), R_OK) != 0) {
-        return Failed(kExitNoLaunch, "launcher",
-                      {ErrorCode::kNotFound, fmt::format("{} is not in {}", word, folder), ""});
-      }
-    }
-    Ok("launcher", fmt::format("local, {} in {}", *program, folder));
-  }
-
-  void Machine(const attune::Recipe& recipe) {
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (recipe.workload.gpu == "cpu" && recipe.workload.gpus > cores) {
-      Warn("machine", fmt::format("{} slots on {} cores", recipe.workload.gpus, cores),
-           "workload.gpus is what the job takes from this machine");
-    }
-    double load[1] = {0};
-    if (getloadavg(load, 1) == 1 && load[0] > static_cast<double>(cores) / 2) {
-      Warn("machine",
-           fmt::format("load {:.1f} on {} cores: measurements will be noisy", load[0], cores), "");
+    const Result<std::string> folder = wire_.StateFolder();
+    const auto take = [&](std::vector<CheckRow> rows) {
+      for (CheckRow& row : rows) rows_.push_back(std::move(row));
+    };
+    take(AskLauncher(recipe, folder ? *folder : "", recipe.launcher.time, wire_.clock()));
+    if (recipe.launcher.kind == "slurm" && folder && code() == kExitDone) {
+      take(AskNode(recipe, *folder, job_, wire_.clock()));
     }
   }
 
   Wire& wire_;
+  LlmSpec llm_;  // of the recipe, when there is one
+  bool job_ = false, offline_ = false;
   std::vector<CheckRow> rows_;
-  int code_ = kExitDone;
+  int model_code_ = kExitDone;
 };
 
 class Doctor final : public Command {
  public:
   void Declare(Options& options) override {
     options.Positional("RECIPE", path_, "a recipe, and what it needs", false);
+    options.Flag("--job", job_, "slurm: submit a job of a minute to look at a compute node");
     options.Texts("--set", set_, "KEY=VALUE", "a value of the recipe; KEY= removes it");
+    options.Flag("--llm", llm_, "ask the model a tiny question and a long one");
+    options.Text("--model", llm_flags_.model, "NAME", "which model, with --llm");
+    options.Text("--llm-key-file", llm_flags_.key_file, "FILE",
+                 "file of mode 0600 that holds the key");
+    options.Flag("--offline", offline_, "ask nothing beyond this machine");
+    options.Flag("--fix-hints", fix_hints_, "with a command to paste for what is not in order");
   }
 
   Result<int> Run(Wire& wire) override {
-    Examination examination(wire);
+    if (offline_ && (llm_ || job_)) {
+      return Fail(ErrorCode::kInvalidInput,
+                  fmt::format("--offline asks nothing, --{} does", llm_ ? "llm" : "job"),
+                  "leave one of them out");
+    }
+    Examination examination(wire, job_, offline_);
     examination.Attune();
     examination.State();
     if (!path_.empty()) {
       examination.Recipe(path_, set_);
     }
+    if (llm_) examination.Models(llm_flags_);
     int failed = 0;
     int warnings = 0;
     std::string text;
@@ -254,12 +253,10 @@ class Doctor final : public Command {
       if (!row.help.empty()) {
         text += fmt::format("      help: {}\n", row.help);
       }
-      JsonOut check("");
-      check.Text("state", row.state == "FAIL" ? "fail" : row.state);
-      check.Text("what", row.what);
-      check.Text("text", row.text);
-      check.Text("help", row.help);
-      checks.push_back(check.Take());
+      if (fix_hints_ && !row.fix.empty()) {
+        text += fmt::format("      fix:  {}\n", EscapeForDisplay(row.fix, 600));
+      }
+      checks.push_back(JsonOf(row));
     }
     if (wire.flags().json) {
       JsonOut json("attune.doctor/1");
@@ -277,6 +274,9 @@ class Doctor final : public Command {
  private:
   std::string path_;
   std::vector<std::string> set_;
+  bool llm_ = false;
+  LlmFlags llm_flags_;
+  bool job_ = false, offline_ = false, fix_hints_ = false;
 };
 
 }  // namespace

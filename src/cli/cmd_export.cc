@@ -1,7 +1,11 @@
 // export: what a campaign found, in a form to run or to paste.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "attune/base/text.h"
+#include "attune/launch/slurm.h"
 #include "attune/os/files.h"
 #include "campaign_lookup.h"
 #include "commands.h"
@@ -12,11 +16,45 @@
 namespace attune::cli {
 namespace {
 
+constexpr std::int64_t kMaxTemplate = 1 << 20;
+
+// The job as a person submits it: the form that ships, on the nodes that were measured.
+Result<std::string> BatchScriptFor(const CampaignState& s, const Effective& form,
+                                   const std::string& what) {
+  const Recipe& recipe = s.recipe;
+  const LauncherSpec& launcher = recipe.launcher;
+  if (launcher.kind != "slurm" && launcher.sbatch.empty()) {
+    return Fail(ErrorCode::kInvalidInput,
+                fmt::format("{}: its recipe names no Slurm job (launcher.kind is {})", s.id.value,
+                            launcher.kind),
+                "attune export --as command prints what starts it");
+  }
+  SlurmOptions options = attune::SlurmOptionsOf(recipe);
+  if (!launcher.batch_template.empty()) {
+    const std::string path =
+        (std::filesystem::path(recipe.folder) / launcher.batch_template).string();
+    ATTUNE_TRY(options.script_template, os::ReadFileBounded(path, kMaxTemplate));
+  }
+  const Workload& w = recipe.workload;
+  UserScript script;
+  script.job_name = recipe.name;
+  script.heading = {what};
+  script.pass_env = launcher.pass_env;
+  script.stage.argv = RenderCommand(recipe, form.args);
+  script.stage.env = launcher.env;
+  for (const auto& [name, value] : form.env) script.stage.env[name] = value;
+  script.stage.workdir = launcher.workdir.empty() ? recipe.folder : launcher.workdir;
+  script.stage.kind = recipe.ranks;
+  script.stage.nodes = std::max(1, (w.gpus + w.gpus_per_node - 1) / w.gpus_per_node);
+  script.stage.ranks = recipe.ranks == RanksKind::kNone ? 0 : std::min(w.gpus, w.gpus_per_node);
+  return UserBatchScript(options, script);
+}
+
 class Export final : public Command {
  public:
   void Declare(Options& options) override {
     options.Positional("CAMPAIGN", campaign_, "default: the newest", false);
-    options.Word("--as", as_, {"recipe", "command", "env", "diff"}, "what to print");
+    options.Word("--as", as_, {"recipe", "command", "sbatch", "env", "diff"}, "what to print");
     options.Flag("--baseline", baseline_, "of the recipe as given instead of the leader");
     options.Text("-o,--output", output_, "FILE", "write there instead of stdout");
   }
@@ -30,7 +68,12 @@ class Export final : public Command {
       wire.terminal().Warn(
           fmt::format("{} is the leader of the search; it is not verified", s.leader.run.value));
     }
-    ATTUNE_TRY(const std::string text, Text(s, form));
+    if (!output_.empty() && SameFile(output_, s.opened->recipe_path)) {
+      return Fail(ErrorCode::kInvalidInput,
+                  fmt::format("-o {} is the campaign's own recipe", EscapeForDisplay(output_)),
+                  "attune leaves it as it is: give another name");
+    }
+    ATTUNE_TRY(const std::string text, Text(s, form, verified));
     if (wire.flags().json) {
       JsonOut json("attune.export/1");
       json.Text("campaign", s.id.value);
@@ -46,7 +89,18 @@ class Export final : public Command {
   }
 
  private:
-  Result<std::string> Text(const CampaignState& s, const Effective& form) const {
+  static bool SameFile(const std::string& a, const std::string& b) {
+    std::error_code none;  // a file that is not there is no other's
+    return std::filesystem::equivalent(a, b, none);
+  }
+
+  Result<std::string> Text(const CampaignState& s, const Effective& form, bool verified) const {
+    if (as_ == "sbatch") {
+      return BatchScriptFor(s, form,
+                            fmt::format("attune export: {} of campaign {}{}",
+                                        baseline_ ? "the recipe as given" : "the leader",
+                                        s.id.value, baseline_ || verified ? "" : ", not verified"));
+    }
     if (as_ == "command") return CommandLine(s.recipe, form) + "\n";
     if (as_ == "diff") {
       const std::string diff = DescribeDifference(s.recipe.base, form);

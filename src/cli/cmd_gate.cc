@@ -10,6 +10,7 @@
 #include "attune/gates/config_check.h"
 #include "attune/gates/rules.h"
 #include "commands.h"
+#include "gate_loss.h"
 #include "json_out.h"
 #include "rule_names.h"
 
@@ -178,7 +179,13 @@ class Gate final : public Command {
     check.Positional("RECIPE", path_, "the changed recipe");
     check.Text("--against", base_, "BASE", "the recipe that it is compared with");
     check.Texts("--set", set_, "KEY=VALUE", "a value of RECIPE; KEY= removes it");
-    Options list = options.Sub("list", "[--arguments]", "the rules", chosen_);
+    Options loss = options.Sub("loss", "BASE_LOG CANDIDATE_LOG",
+                               "do two runs learn alike, by their logs?", chosen_);
+    loss.Positional("BASE_LOG", base_, "log of the run as it was");
+    loss.Positional("CANDIDATE_LOG", path_, "log of the changed run");
+    Options list = options.Sub("list", "[--framework F] [--arguments]", "the rules", chosen_);
+    list.Word("--framework", framework_, {"megatron-lm", "custom"},
+              "whose rules; default: megatron-lm");
     list.Flag("--arguments", arguments_, "one line an argument and variable instead");
     Options explain = options.Sub("explain", "RULE", "one rule", chosen_);
     explain.Positional("RULE", rule_, "its id, or a flag without dashes, or a variable");
@@ -187,6 +194,9 @@ class Gate final : public Command {
   Result<int> Run(Wire& wire) override {
     if (chosen_ == "check") {
       return CheckRecipe(wire);
+    }
+    if (chosen_ == "loss") {
+      return Loss(wire);
     }
     return chosen_ == "list" ? List(wire) : Explain(wire);
   }
@@ -215,6 +225,31 @@ class Gate final : public Command {
       }
       terminal.Out(verdicts.empty() ? std::string("no difference\n")
                                     : fmt::format("{} refused, {} allowed\n", refused, allowed));
+    }
+    return refused > 0 ? kExitRefused : kExitDone;
+  }
+
+  Result<int> Loss(Wire& wire) const {
+    ATTUNE_TRY(const std::vector<Step> baseline, ReadStepsOf(base_));
+    ATTUNE_TRY(const std::vector<Step> candidate, ReadStepsOf(path_));
+    const LossComparison compared = CompareLosses(baseline, candidate);
+    std::vector<Verdict> verdicts;
+    for (const Finding& f : compared.verdict.findings) {
+      verdicts.push_back(
+          {std::string(f.severity == Severity::kRefuse ? "refused" : Word(f.severity)), f.rule,
+           f.was, f.now, path_, f.why});
+    }
+    const int refused = compared.verdict.admitted ? 0 : 1;
+    Terminal& terminal = wire.terminal();
+    if (wire.flags().json) {
+      terminal.Out(Json(verdicts, refused) + "\n");
+    } else {
+      for (const Verdict& v : verdicts) {
+        terminal.Out(Line(terminal, v));
+      }
+      terminal.Out(fmt::format("{}: first loss {:+.3f}%, {} steps compared\n",
+                               compared.verdict.admitted ? "alike" : "not alike",
+                               100 * compared.shift, compared.compared));
     }
     return refused > 0 ? kExitRefused : kExitDone;
   }
@@ -263,8 +298,10 @@ class Gate final : public Command {
   }
 
   Result<int> List(Wire& wire) const {
-    const std::vector<RuleText> rules =
-        arguments_ ? ListArgumentRules(BuiltInRules()) : ListRules(BuiltInRules());
+    const Framework framework =
+        framework_ == "custom" ? Framework::kCustom : Framework::kMegatronLm;
+    const std::vector<RuleText> rules = arguments_ ? ListArgumentRules(BuiltInRules(), framework)
+                                                   : ListRules(BuiltInRules(), framework);
     std::string text;
     std::vector<std::string> objects;
     for (const RuleText& rule : rules) {
@@ -285,7 +322,9 @@ class Gate final : public Command {
     if (!rule) {
       std::vector<std::string> known;
       for (const std::vector<RuleText>& list :
-           {ListRules(BuiltInRules()), ListArgumentRules(BuiltInRules())}) {
+           {ListRules(BuiltInRules(), Framework::kMegatronLm),
+            ListRules(BuiltInRules(), Framework::kCustom),
+            ListArgumentRules(BuiltInRules(), Framework::kMegatronLm)}) {
         for (const RuleText& other : list) {
           known.push_back(other.id);
           known.push_back(other.id.substr(other.id.find('.') + 1));
@@ -310,7 +349,7 @@ class Gate final : public Command {
     return kExitDone;
   }
 
-  std::string chosen_, path_, base_, rule_;
+  std::string chosen_, path_, base_, rule_, framework_;
   std::vector<std::string> set_;
   bool arguments_ = false;
 };

@@ -24,6 +24,10 @@ constexpr std::string_view kEnvironment =
     "  ATTUNE_BUDGET      GPU-hours, or auto, where neither flag nor recipe says\n"
     "  ATTUNE_LOG         file of attune's own log\n"
     "  ATTUNE_NO_INPUT    never ask\n"
+    "  ATTUNE_SSH         program that takes the place of ssh\n"
+    "  ATTUNE_LLM_ENDPOINT, ATTUNE_LLM_MODEL   the model that an agent asks, and where it is\n"
+    "  ATTUNE_LLM_API_KEY its key; or --llm-key-file, $CREDENTIALS_DIRECTORY/attune-llm-key, the "
+    "config\n"
     "  NO_COLOR, TERM=dumb, CLICOLOR_FORCE   colour\n"
     "  XDG_CONFIG_HOME, XDG_STATE_HOME       where files are looked for and kept\n"
     "Variables of your own reach a job only when the recipe names them (launcher.pass_env).\n";

@@ -3,10 +3,15 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <filesystem>
+#include <iterator>
 
+#include "attune/base/check.h"
 #include "attune/base/text.h"
+#include "attune/gates/config_check.h"
+#include "attune/gates/rules.h"
 #include "attune/os/files.h"
 #include "commands.h"
 #include "json_out.h"
@@ -41,8 +46,15 @@ std::vector<std::string> ExampleFolders() {
 
 struct Example {
   std::string_view name, file;
+  bool simulated = false;  // needs no GPU and no training program: its cluster is simulated
 };
-constexpr Example kExamples[] = {{"gpt", "gpt/recipe.yaml"}, {"gpt-moe", "gpt/recipe-moe.yaml"}};
+constexpr Example kExamples[] = {
+    {"gpt", "gpt/recipe.yaml"},
+    {"gpt-moe", "gpt/recipe-moe.yaml"},
+    {"glm-4.7-flash", "glm-4.7-flash-h200x8/recipe.yaml", true},
+    {"mixtral-8x22b", "mixtral-8x22b-h100x128/recipe.yaml", true},
+    {"llama-3.1-70b", "llama-3.1-70b-h100x64-mlm/recipe.yaml", true},
+};
 
 class Init final : public Command {
  public:
@@ -52,12 +64,15 @@ class Init final : public Command {
     for (const Example& example : kExamples) {
       names.emplace_back(example.name);
     }
-    options.Word("--example", example_, names, "which training example; default: gpt");
+    options.Word("--example", example_, names, "which; default: gpt, with sim glm-4.7-flash");
+    options.Word("--launcher", launcher_, {"local", "sim"},
+                 "local: trains here; sim: on the simulated cluster");
     options.Flag("--force", force_, "write over a file that is there");
   }
 
   Result<int> Run(Wire& wire) override {
-    ATTUNE_TRY(const std::string recipe, FindExample());
+    ATTUNE_TRY(const Example* chosen, Choose());
+    ATTUNE_TRY(const std::string recipe, Find(*chosen));
     if (os::Exists(output_) && !force_) {
       return Fail(ErrorCode::kInvalidInput,
                   fmt::format("{} is there already", EscapeForDisplay(output_)),
@@ -66,13 +81,18 @@ class Init final : public Command {
     ATTUNE_TRY(const LoadedRecipe example, wire.ReadRecipe(recipe));
     const std::string text = fmt::format(
         "schema: attune/recipe/1\n"
-        "# The training example of attune. What it says: attune check {0} --print --origins\n"
-        "# For a job of your own write workload, command, args, declare and log as it does, and\n"
-        "# remove `extends`. Everything below may be changed.\n"
+        "# {3} What it says: attune check {0} --print --origins\n"
+        "# For a job of your own write workload, command and args as it does{4},\n"
+        "# and remove `extends`. Everything below may be changed.\n"
         "extends: \"{1}\"\n"
         "name: my-{2}\n"
+        "{5}"
         "budget: {{gpu_hours: auto}}\n",
-        EscapeForDisplay(output_), JsonEscape(recipe), example_);
+        EscapeForDisplay(output_), JsonEscape(recipe), chosen->name,
+        chosen->simulated ? "A job on a simulated cluster: no GPU is used."
+                          : "The training example of attune.",
+        chosen->simulated ? "" : ", and declare and log",
+        chosen->simulated ? "launcher: {kind: sim}    # on a cluster: slurm or ssh\n" : "");
     ATTUNE_RETURN_IF_ERROR(os::WriteFileAtomic(output_, text));
     const Result<LoadedRecipe> again = wire.ReadRecipe(output_);
     if (!again) {
@@ -88,10 +108,14 @@ class Init final : public Command {
       terminal.Out(output_ + "\n");
     }
     terminal.Note(fmt::format("{} slots, {} levers, from {}", again->recipe.workload.gpus,
-                              again->recipe.declared.size(), recipe));
-    terminal.Note(fmt::format("once: /usr/bin/python3 {}/prepare.py",
-                              fs::path(recipe).parent_path().string()));
-    terminal.Note(fmt::format("next: attune check {}", ShellWordFor(output_)));
+                              LeverIds(again->recipe, BuiltInRules()).size(), recipe));
+    if (chosen->simulated) {
+      terminal.Note(fmt::format("next: attune run {}", ShellWordFor(output_)));
+    } else {
+      terminal.Note(fmt::format("once: /usr/bin/python3 {}/prepare.py",
+                                fs::path(recipe).parent_path().string()));
+      terminal.Note(fmt::format("next: attune check {}", ShellWordFor(output_)));
+    }
     return kExitDone;
   }
 
@@ -104,15 +128,25 @@ class Init final : public Command {
     return plain ? text : ShellQuote(text);
   }
 
-  Result<std::string> FindExample() const {
-    std::string_view file;
-    for (const Example& example : kExamples) {
-      if (example.name == example_) {
-        file = example.file;
-      }
+  Result<const Example*> Choose() const {
+    const bool sim = launcher_ == "sim";
+    const std::string_view name =
+        !example_.empty() ? std::string_view(example_) : (sim ? "glm-4.7-flash" : "gpt");
+    const auto* example = std::find_if(std::begin(kExamples), std::end(kExamples),
+                                       [&](const Example& e) { return e.name == name; });
+    ATTUNE_CHECK(example != std::end(kExamples), "an example that is not in the table");
+    if (!launcher_.empty() && sim != example->simulated) {
+      return Fail(ErrorCode::kInvalidInput,
+                  fmt::format("--example {} is {}", example->name,
+                              example->simulated ? "for --launcher sim" : "not simulated"),
+                  "leave one of them out");
     }
+    return example;
+  }
+
+  static Result<std::string> Find(const Example& example) {
     for (const std::string& folder : ExampleFolders()) {
-      const std::string path = fmt::format("{}/{}", folder, file);
+      const std::string path = fmt::format("{}/{}", folder, example.file);
       if (access(path.c_str(), R_OK) == 0) {
         return path;
       }
@@ -122,7 +156,7 @@ class Init final : public Command {
   }
 
   std::string output_ = "recipe.yaml";
-  std::string example_ = "gpt";
+  std::string example_, launcher_;
   bool force_ = false;
 };
 

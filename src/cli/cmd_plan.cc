@@ -1,39 +1,11 @@
-// plan: what a campaign would do first and what it may cost; launches and writes nothing. The first
-// launch is the one that Decide itself would intend, so the two cannot differ.
-#include <fmt/core.h>
-
-#include <algorithm>
-#include <cmath>
-
-#include "attune/base/text.h"
-#include "attune/campaign/campaign.h"
-#include "attune/gates/calibration.h"
-#include "attune/gates/config_check.h"
-#include "attune/gates/instrument.h"
-#include "attune/gates/rules.h"
-#include "attune/store/store.h"
+// plan: what a campaign would do first and what it may cost; launches and writes nothing.
+#include "ask_launcher.h"
 #include "commands.h"
-#include "json_out.h"
-#include "run_flags.h"
-#include "session.h"
-#include "version.h"
+#include "plan_view.h"
+#include "show_prompt.h"
 
 namespace attune::cli {
 namespace {
-
-constexpr Millis kCalibrationAge = std::chrono::hours(24 * 7);  // control_plane.md section 1
-
-std::string Dollars(GpuMillis amount, double price) {
-  return price > 0 ? fmt::format("  ${:.2f}", amount.Hours() * price) : std::string();
-}
-
-struct Planned {
-  CampaignState state;
-  std::optional<LaunchIntended> first;
-  std::string refusal;                   // why there would be no first launch
-  std::optional<GpuMillis> launch_cost;  // of an earlier campaign of the same recipe and stack
-  Instrumented measured;
-};
 
 class Plan final : public Command {
  public:
@@ -41,249 +13,46 @@ class Plan final : public Command {
     options.Positional("RECIPE", path_, "the recipe");
     options.Text("--budget", budget_, "H|auto", "GPU-hours; default: the recipe's, else auto");
     options.Duration("--run-limit", run_limit_, "longest that one run may take");
+    options.Flag("--ask-scheduler", ask_scheduler_,
+                 "ask the machines too: when could it start, is everything there?");
     options.Flag("--show-command", show_command_, "print the whole command of a measured run");
+    options.Flag("--show-prompt", show_prompt_, "print what an agent would be asked now");
+    options.Text("--policy", policy_, "NAME", "of that prompt; default: the campaign's, else full");
+    options.Text("--skill", skill_, "DIR",
+                 "of that prompt; default: the campaign's, else built in");
     options.Texts("--set", set_, "KEY=VALUE", "a value of the recipe; KEY= removes it");
     options.Texts("--set-file", set_file_, "KEY=FILE", "the same, the text of a file");
   }
 
   Result<int> Run(Wire& wire) override {
     ATTUNE_TRY(const LoadedRecipe loaded, wire.ReadRecipe(path_, set_, set_file_));
-    ATTUNE_TRY(const Planned planned, MakePlan(wire, loaded));
-    wire.terminal().Out(wire.flags().json ? Json(planned) + "\n" : Text(planned));
-    return kExitDone;
+    if (show_prompt_) {
+      ATTUNE_TRY(const std::string prompt, PromptText(wire, loaded, policy_, skill_));
+      wire.terminal().Out(prompt);
+      return kExitDone;
+    }
+    if (!policy_.empty() || !skill_.empty()) {
+      return Fail(ErrorCode::kInvalidInput, "--policy and --skill go with --show-prompt");
+    }
+    ATTUNE_TRY(const auto budget,
+               RunFlags::ParseBudget(budget_.empty() ? wire.config().budget : budget_));
+    ATTUNE_TRY(Planned planned, PlanFor(wire, loaded, budget, run_limit_));
+    if (ask_scheduler_) {
+      ATTUNE_TRY(const std::string state_folder, wire.StateFolder());
+      const std::optional<Millis> limit =
+          planned.first ? std::optional<Millis>(planned.first->limit) : std::nullopt;
+      planned.machines_asked = true;
+      planned.asked = AskLauncher(loaded.recipe, state_folder, limit, wire.clock());
+    }
+    wire.terminal().Out(wire.flags().json ? PlanJson(planned, "") + "\n"
+                                          : PlanText(planned, show_command_));
+    return WorstCode(planned.asked);
   }
 
  private:
-  Result<Planned> MakePlan(Wire& wire, const LoadedRecipe& loaded) const {
-    Planned out;
-    Opened opened;
-    opened.id = CampaignId{"c-00000000-plan"};
-    opened.recipe_json = loaded.canonical_json;
-    opened.recipe_hash = loaded.hash;
-    opened.attune_version = kVersion;
-    ATTUNE_TRY(const std::string state_folder, wire.StateFolder());
-    opened.run_root = state_folder + "/runs";
-    opened.run_limit = run_limit_;
-    ATTUNE_TRY(const auto budget,
-               RunFlags::ParseBudget(budget_.empty() ? wire.config().budget : budget_));
-    if (budget) {
-      opened.budget = budget->amount;
-    } else if (loaded.recipe.budget.gpu_hours) {
-      opened.budget = FromGpuHours(*loaded.recipe.budget.gpu_hours);
-    }
-    if (const Result<StartPoint> start = FindStart(loaded.recipe)) {
-      opened.start_iteration = start->iteration;
-      opened.checkpoint = start->checkpoint;
-    } else {
-      wire.terminal().Warn(start.error().message);
-    }
-    const Instant now = wire.clock().Now();
-    FindEarlier(loaded, state_folder, now, out);
-    out.state.recipe = loaded.recipe;
-    const CampaignState before = out.state;
-    out.state = Apply(std::move(out.state), Event{1, now, opened});
-    const Action action = Decide(out.state, now, SessionLimits{});
-    out.first = FirstLaunch(action);
-    if (const auto* done = std::get_if<Done>(&action)) {
-      out.refusal = done->why;
-      Opened rich = opened;  // what the launch would be if there were money for it
-      rich.budget.reset();
-      out.first = FirstLaunch(Decide(Apply(before, Event{1, now, rich}), now, SessionLimits{}));
-    }
-    const MeasuredWindow window{.start_iteration = opened.start_iteration,
-                                .steps = out.first ? out.first->runs.front().steps_wanted : 1,
-                                .run_dir = "RUN_FOLDER"};
-    out.measured = Instrument(loaded.recipe, loaded.recipe.base, window, BuiltInRules());
-    return out;
-  }
-
-  static std::optional<LaunchIntended> FirstLaunch(const Action& action) {
-    if (const auto* record = std::get_if<Record>(&action)) {
-      for (const Fact& fact : record->facts) {
-        if (const auto* launch = std::get_if<LaunchIntended>(&fact)) {
-          return *launch;
-        }
-      }
-    }
-    return std::nullopt;
-  }
-
-  // What a launch took when this recipe was last calibrated on this stack.
-  static void FindEarlier(const LoadedRecipe& loaded, const std::string& folder, Instant now,
-                          Planned& out) {
-    const Result<std::string> fingerprint = StackFingerprint(loaded.recipe);
-    const auto store = Store::Open(folder, {.read_only = true});
-    if (!fingerprint || !store) {
-      return;  // no campaign yet, or files that run will name
-    }
-    const auto calibration =
-        (*store)->FindCalibration(loaded.hash, *fingerprint, now - kCalibrationAge);
-    if (calibration && *calibration) {
-      out.launch_cost = (*calibration)->launch_cost;
-    }
-  }
-
-  static GpuMillis AutoFor(GpuMillis launch_cost) { return AutoBudget(launch_cost, Thresholds{}); }
-
-  std::string Text(const Planned& planned) const {
-    const Recipe& recipe = planned.state.recipe;
-    const double price = recipe.price_gpu_hour_usd;
-    std::string out;
-    const auto row = [&](std::string_view left, std::string_view right) {
-      out += fmt::format("{:<15} {}\n", left, right);
-    };
-    if (planned.first) {
-      row("one launch", fmt::format("holds at most {} GPU-h: {} slots x ({} limit + {} release){}",
-                                    ShowGpuHours(planned.first->hold), planned.first->slots,
-                                    ShowDuration(planned.first->limit),
-                                    ShowDuration(planned.state.opened->release_margin),
-                                    Dollars(planned.first->hold, price)));
-      row("", planned.launch_cost ? fmt::format("took {} GPU-h when it was last measured{}",
-                                                ShowGpuHours(*planned.launch_cost),
-                                                Dollars(*planned.launch_cost, price))
-                                  : "what it takes is known after the first run");
-    }
-    if (!planned.refusal.empty()) {
-      row("too little", planned.refusal);
-    }
-    BudgetText(planned, price, row);
-    const MeasureSpec& m = recipe.measure;
-    row("window",
-        fmt::format("{} warm-up and {} timed steps, at least {}{}", m.warmup_steps,
-                    m.steps ? fmt::format("{}", *m.steps) : "20 (10 when a step takes over 30 s)",
-                    ShowDuration(m.min_seconds),
-                    m.relaxed.empty() ? "" : fmt::format("   relaxed: {}", Join(m.relaxed, ", "))));
-    row("start point",
-        planned.state.opened->checkpoint.empty()
-            ? "none: from the beginning"
-            : fmt::format("iteration {} of {}", planned.state.opened->start_iteration,
-                          planned.state.opened->checkpoint));
-    row("levers", Join(AllowedLevers(recipe), ", "));
-    row("measured form", planned.measured.rows.empty() ? "the recipe as it is" : "in a tuning run");
-    for (const AppliedRow& applied : planned.measured.rows) {
-      out += fmt::format("  {} {} -> {}{}{}\n", applied.name, EscapeForDisplay(applied.was, 80),
-                         EscapeForDisplay(applied.now, 80), applied.why.empty() ? "" : "   ",
-                         applied.why);
-    }
-    if (planned.first) {
-      const RunPlan& run = planned.first->runs.front();
-      const std::string command = CommandText(recipe, run);
-      row("would run", show_command_ || command.size() <= 160
-                           ? command
-                           : command.substr(0, 120) + " ...   (--show-command)");
-    }
-    out += "nothing was launched\n";
-    return out;
-  }
-
-  template <class RowFunction>
-  static void BudgetText(const Planned& planned, double price, const RowFunction& row) {
-    const int runs = planned.state.recipe.measure.calibration_runs;
-    const std::optional<GpuMillis> cost = planned.launch_cost;
-    std::optional<GpuMillis> budget = planned.state.opened->budget;
-    if (budget) {
-      row("budget", fmt::format("{} GPU-h{}", ShowGpuHours(*budget), Dollars(*budget, price)));
-    } else if (cost) {
-      budget = AutoFor(*cost);
-      row("budget auto", fmt::format("{} GPU-h = 30 x launch, rounded up to 10{}",
-                                     ShowGpuHours(*budget), Dollars(*budget, price)));
-    } else {
-      row("budget auto", "30 x what a launch takes, rounded up to 10 GPU-h");
-      if (planned.first) {
-        const GpuMillis before{(runs + 2) * planned.first->hold.value};
-        row("", fmt::format("until that is known, {} launches of at most {} GPU-h together{}",
-                            runs + 2, ShowGpuHours(before), Dollars(before, price)));
-      }
-    }
-    if (!cost || !budget) {
-      row("  calibration", fmt::format("{} runs of the recipe as given", runs));
-      return;
-    }
-    // Final blocks of two runs under 1.2 x their time, and a rehearsal of two.
-    const int blocks = 3;
-    const double launches_kept = 1.2 * 2 * blocks + 2;
-    const auto times = [&](double n) {
-      return GpuMillis{
-          static_cast<std::int64_t>(std::llround(n * static_cast<double>(cost->value)))};
-    };
-    const GpuMillis left = *budget - times(runs) - times(launches_kept);
-    row("  calibration", fmt::format("{} runs, about {} GPU-h", runs, ShowGpuHours(times(runs))));
-    row("  final stage",
-        fmt::format("about {} GPU-h, kept back", ShowGpuHours(times(launches_kept))));
-    row("  search", left.value <= 0
-                        ? std::string("nothing is left for it")
-                        : fmt::format("about {} launches",
-                                      left.value / std::max<std::int64_t>(cost->value, 1)));
-  }
-
-  static std::vector<std::string> AllowedLevers(const Recipe& recipe) {
-    std::vector<std::string> ids = LeverIds(recipe, BuiltInRules());
-    std::erase_if(ids, [&](const std::string& id) {
-      const auto has = [&](const std::vector<std::string>& list) {
-        return std::find(list.begin(), list.end(), id) != list.end();
-      };
-      return has(recipe.deny) || (!recipe.allow.empty() && !has(recipe.allow));
-    });
-    return ids;
-  }
-
-  static std::string CommandText(const Recipe& recipe, const RunPlan& run) {
-    std::string text = fmt::format(
-        "cd {} && env",
-        ShellQuote(recipe.launcher.workdir.empty() ? recipe.folder : recipe.launcher.workdir));
-    for (const auto& [name, value] : run.executed.env) {
-      text += fmt::format(" {}={}", name, ShellQuote(value));
-    }
-    for (const std::string& word : run.argv) {
-      text += ' ' + ShellQuote(word);
-    }
-    return text;
-  }
-
-  std::string Json(const Planned& planned) const {
-    const Recipe& recipe = planned.state.recipe;
-    JsonOut json("attune.plan/1");
-    json.Text("name", recipe.name);
-    json.Text("recipe_hash", planned.state.opened->recipe_hash);
-    json.Int("slots", recipe.workload.gpus);
-    if (planned.first) {
-      JsonOut launch("");
-      launch.Int("limit_ms", planned.first->limit.count());
-      launch.Number("hold_gpu_hours", planned.first->hold.Hours());
-      launch.Texts("argv", planned.first->runs.front().argv);
-      launch.Int("steps", planned.first->runs.front().steps_wanted);
-      json.Raw("launch", launch.Take());
-    } else {
-      json.Null("launch");
-    }
-    json.Text("refusal", planned.refusal);
-    const auto hours = [](const std::optional<GpuMillis>& amount) {
-      return amount ? std::optional<double>(amount->Hours()) : std::nullopt;
-    };
-    json.Number("budget_gpu_hours", hours(planned.state.opened->budget));
-    json.Bool("budget_auto", !planned.state.opened->budget);
-    json.Number("last_launch_gpu_hours", hours(planned.launch_cost));
-    json.Int("calibration_runs", recipe.measure.calibration_runs);
-    json.Texts("relaxed", recipe.measure.relaxed);
-    json.Int("start_iteration", planned.state.opened->start_iteration);
-    json.Text("checkpoint", planned.state.opened->checkpoint);
-    json.Texts("levers", AllowedLevers(recipe));
-    std::vector<std::string> rows;
-    for (const AppliedRow& applied : planned.measured.rows) {
-      JsonOut row("");
-      row.Text("name", applied.name);
-      row.Text("was", applied.was);
-      row.Text("now", applied.now);
-      row.Text("why", applied.why);
-      rows.push_back(row.Take());
-    }
-    json.Objects("measured_form", rows);
-    return json.Take();
-  }
-
-  std::string path_, budget_;
+  std::string path_, budget_, policy_, skill_;
   std::optional<Millis> run_limit_;
-  bool show_command_ = false;
+  bool show_command_ = false, show_prompt_ = false, ask_scheduler_ = false;
   std::vector<std::string> set_, set_file_;
 };
 

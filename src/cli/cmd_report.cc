@@ -4,6 +4,7 @@
 #include "campaign_lookup.h"
 #include "commands.h"
 #include "session.h"
+#include "ship.h"
 
 namespace attune::cli {
 namespace {
@@ -19,7 +20,10 @@ class ReportCommand final : public Command {
   Result<int> Run(Wire& wire) override {
     ATTUNE_TRY(const Reading reading, OpenForReading(wire, campaign_));
     ATTUNE_TRY(const CampaignState state, LoadState(*reading.store, reading.campaign.id));
-    const Report report = attune::MakeReport(state);
+    const SkillInUse skill = SkillToShow(wire, state);
+    Report report = attune::MakeReport(state, skill.Get().catalog);
+    report.bundle = ShippedPlace(reading.store->folder(), report.bundle);
+    report.shipped_recipe = ShippedPlace(reading.store->folder(), report.shipped_recipe);
     const bool to_stdout = html_ == "-" || markdown_ == "-";
     if (to_stdout && (wire.flags().json || html_ == markdown_)) {
       return Fail(ErrorCode::kInvalidInput, "stdout takes one format at a time",

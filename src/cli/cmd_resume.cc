@@ -1,8 +1,15 @@
 // resume: takes up a campaign where its events end. The same loop as run.
 #include <fmt/core.h>
+#include <unistd.h>
 
+#include <map>
+
+#include "attune/base/text.h"
+#include "attune/os/process.h"
+#include "campaign_lookup.h"
 #include "commands.h"
 #include "run_flags.h"
+#include "summary.h"
 
 namespace attune::cli {
 namespace {
@@ -11,7 +18,9 @@ class Resume final : public Command {
  public:
   void Declare(Options& options) override {
     options.Positional("CAMPAIGN", campaign_, "default: the newest", false);
-    flags_.Declare(options);
+    flags_.Declare(options, false);
+    options.Word("--retry", retry_, {"none", "infra", "failed"},
+                 "launch again what the environment spoiled, or what failed too");
     options.Flag("--take-over", take_over_,
                  "take the lease of a writer whose fate cannot be seen from here");
   }
@@ -19,25 +28,59 @@ class Resume final : public Command {
   Result<int> Run(Wire& wire) override {
     ATTUNE_TRY(SessionFlags session, flags_.Session(wire));
     session.take_over = take_over_;
-    ATTUNE_TRY(const std::string state, wire.StateFolder());
-    ATTUNE_TRY(const std::unique_ptr<Store> store, Store::Open(state));
+    Departure departure;
+    ATTUNE_TRY(const std::optional<int> left, flags_.LeaveIfAsked(wire, session, departure));
+    if (left) return *left;
+    ATTUNE_TRY(const std::unique_ptr<Store> store, OpenExisting(wire));
     const std::string& named = campaign_.empty() ? wire.flags().campaign : campaign_;
     ATTUNE_TRY(const CampaignRow row, store->FindCampaign(named.empty() ? "latest" : named));
     if (row.Ended()) {
       wire.terminal().Note(fmt::format("{} ended ({}); nothing to do", row.id.value,
                                        row.stop.empty() ? std::string(Word(row.phase)) : row.stop));
+      if (wire.flags().json) {
+        ATTUNE_TRY(const CampaignState ended, LoadState(*store, row.id));
+        wire.terminal().Out(SummaryJson(ended, kExitNothingToDo, "it has ended") + "\n");
+      }
       return kExitNothingToDo;
     }
-    ATTUNE_TRY(const std::optional<RunFlags::Budget> budget, flags_.BudgetFlag(wire));
-    if (budget && budget->amount) ATTUNE_RETURN_IF_ERROR(Raise(wire, *store, row.id, *budget));
+    ATTUNE_TRY(std::optional<RunFlags::Budget> budget, flags_.BudgetFlag(wire));
+    {
+      ATTUNE_TRY(const CampaignState state, LoadState(*store, row.id));
+      ATTUNE_TRY(session.recipe_now, RecipeNow(wire, state));
+      const std::optional<GpuMillis> edited = EditedBudget(state, *session.recipe_now);
+      if (!budget && edited) budget = RunFlags::Budget{false, *edited};
+    }
+    ATTUNE_RETURN_IF_ERROR(AskRetries(wire, *store, row.id));
+    if (budget && budget->amount)
+      ATTUNE_RETURN_IF_ERROR(Raise(wire, *store, row.id, *budget, session));
     ATTUNE_TRY(const SessionEnd end, RunSession(*store, row.id, session, wire.clock()));
     return TellEnd(wire, end);
   }
 
  private:
+  // A wish for each candidate whose last run ended that way; the session takes them up.
+  Status AskRetries(Wire& wire, Store& store, const CampaignId& id) const {
+    if (retry_.empty() || retry_ == "none") return {};
+    ATTUNE_TRY(const std::vector<RunRow> runs, store.Runs(id, {}));
+    std::map<ProposalId, const RunRow*> last;
+    for (const RunRow& run : runs) {
+      if (run.purpose == Purpose::kCandidate && !run.proposal.empty()) last[run.proposal] = &run;
+    }
+    const std::string by = fmt::format("{} pid {}", os::HostName(), getpid());
+    for (const auto& [proposal, run] : last) {
+      const bool spoiled = run->standing == Standing::kEnvironment;
+      const bool failed = retry_ == "failed" && run->standing == Standing::kFailed;
+      if (!spoiled && !failed) continue;
+      ATTUNE_RETURN_IF_ERROR(
+          store.AddWish(id, "retry:" + run->id.value, by, wire.clock().Now()));
+      wire.terminal().Note(fmt::format("{} {} is launched again", run->id.value, run->label));
+    }
+    return {};
+  }
+
   // Only upwards in effect: never below what is charged and held.
   static Status Raise(Wire& wire, Store& store, const CampaignId& id,
-                      const RunFlags::Budget& budget) {
+                      const RunFlags::Budget& budget, const SessionFlags& session) {
     ATTUNE_TRY(const CampaignState state, LoadState(store, id));
     if (state.budget && *state.budget == *budget.amount) return {};
     const GpuMillis least = state.ledger.Charged() + state.ledger.held;
@@ -46,14 +89,17 @@ class Resume final : public Command {
                   fmt::format("--budget {}: {} GPU-h are charged and held already",
                               ShowGpuHours(*budget.amount), ShowGpuHours(least)));
     }
-    ATTUNE_TRY(const std::unique_ptr<Writer> writer, store.Acquire(id, wire.clock()));
+    AcquireOptions lease;
+    lease.take_over = session.take_over;
+    lease.wait = session.lock_wait;
+    ATTUNE_TRY(const std::unique_ptr<Writer> writer, store.Acquire(id, wire.clock(), lease));
     ATTUNE_TRY(const Event event,
                writer->Append(BudgetSet{*budget.amount, "set by the user"}, wire.clock().Now()));
     (void)event;
     return writer->Release(wire.clock().Now());
   }
 
-  std::string campaign_;
+  std::string campaign_, retry_;
   RunFlags flags_;
   bool take_over_ = false;
 };

@@ -2,13 +2,17 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "attune/base/text.h"
+#include "attune/launch/run_log.h"
 #include "attune/os/files.h"
+#include "attune/report/explain.h"
 #include "campaign_lookup.h"
 #include "commands.h"
 #include "json_out.h"
+#include "session.h"
 
 namespace attune::cli {
 namespace {
@@ -226,8 +230,20 @@ class Show final : public Command {
   Result<int> Run(Wire& wire) override {
     ATTUNE_TRY(const Reading reading, OpenForReading(wire, ""));
     ATTUNE_TRY(const RunRow r, reading.store->FindRun(reading.campaign.id, run_));
+    ATTUNE_TRY(const std::optional<Diagnosis> diagnosis,
+               reading.store->DiagnosisOf(reading.campaign.id, r.id));
+    std::vector<BottleneckLevers> levers;
+    if (diagnosis) {
+      ATTUNE_TRY(const CampaignState state, LoadState(*reading.store, reading.campaign.id));
+      const SkillInUse skill = SkillToShow(wire, state);
+      levers = LeversAgainst(*diagnosis, state.recipe, skill.Get().catalog);
+    }
     if (wire.flags().json) {
       std::string object = Object(r);
+      if (diagnosis) {
+        object.back() = ',';
+        object += "\"diagnosis\":" + DiagnosisJson(*diagnosis, levers) + "}";
+      }
       wire.terminal().Out("{\"schema\":\"attune.run/1\"," + object.substr(1) + "\n");
       return kExitDone;
     }
@@ -239,6 +255,7 @@ class Show final : public Command {
     };
     line("run", fmt::format("{} {}", r.id.value, r.label));
     line("campaign", reading.campaign.id.value);
+    line("policy", fmt::format("{} ({})", reading.campaign.policy, reading.campaign.proposer));
     line("purpose", std::string(Word(r.purpose)));
     line("change", r.change);
     line("standing", r.standing ? std::string(Word(*r.standing)) : std::string());
@@ -261,6 +278,10 @@ class Show final : public Command {
     line("ended", r.ended_at ? Rfc3339(*r.ended_at) : std::string());
     line("node", r.node);
     line("folder", r.folder);
+    if (diagnosis) {
+      line("diagnosis", fmt::format("from {}: {}", diagnosis->source, diagnosis->summary));
+      text += DiagnosisText(*diagnosis, levers, std::string(13, ' '));
+    }
     wire.terminal().Out(text);
     return kExitDone;
   }
@@ -273,8 +294,10 @@ class Logs final : public Command {
  public:
   void Declare(Options& options) override {
     options.Positional("RUN", run_, "a run id or label");
+    options.Flag("-f,--follow", follow_, "go on as it grows, until the run has ended");
     options.Int("--rank", rank_, 0, "of a job whose ranks attune starts");
     options.Int("--tail", tail_, 1, "only the last N KiB");
+    options.Flag("--stderr", stderr_, "only what came through stderr");
   }
 
   Result<int> Run(Wire& wire) override {
@@ -283,10 +306,27 @@ class Logs final : public Command {
     if (run.folder.empty()) {
       return Fail(ErrorCode::kNotFound, run.id.value + " has not started; it has no log");
     }
-    const std::string path =
-        run.folder + (rank_ && *rank_ > 0 ? fmt::format("/out.{}", *rank_) : "/out");
-    constexpr std::int64_t kPiece = 1 << 20;
+    if (run.folder.front() != '/') {
+      return Fail(ErrorCode::kNotFound, run.id.value + " was simulated; its log is not kept",
+                  fmt::format("attune show {} tells what it said", run.id.value));
+    }
+    const int rank = static_cast<int>(std::min<std::int64_t>(rank_.value_or(0), 1'000'000));
+    const std::string path = run.folder + (rank > 0 ? fmt::format("/out.{}", rank) : "/out");
+    if (run.end && !os::Exists(run.folder)) {
+      return Fail(
+          ErrorCode::kNotFound,
+          fmt::format("the folder of {} is not there any more: {}", run.id.value, run.folder),
+          fmt::format("attune db gc removes those of old campaigns; attune show {} tells "
+                      "what is kept",
+                      run.id.value));
+    }
     ATTUNE_TRY(const os::FileFacts facts, os::StatFile(path));
+    if (stderr_ && !StderrRanges(run.folder, rank)) {
+      return Fail(
+          ErrorCode::kNotFound,
+          fmt::format("{} was run by an attune that did not tell stderr apart", run.id.value),
+          fmt::format("attune logs {} prints both, as they came", run.id.value));
+    }
     std::int64_t at = tail_ ? std::max<std::int64_t>(facts.size - *tail_ * 1'024, 0) : 0;
     if (wire.flags().json) {
       JsonOut json("attune.log/1");
@@ -296,24 +336,57 @@ class Logs final : public Command {
       wire.terminal().Out(json.Take() + "\n");
       return kExitDone;
     }
-    // The job's bytes, made safe for a terminal; as they are where something else reads them.
-    const bool raw = !wire.terminal().out_is_terminal();
-    while (at < facts.size) {
-      ATTUNE_TRY(const std::string bytes, os::ReadRange(path, at, kPiece));
-      if (bytes.empty()) break;
-      at += static_cast<std::int64_t>(bytes.size());
-      if (raw) {
-        wire.terminal().Out(bytes);
-        continue;
-      }
-      for (const std::string_view text : SplitLines(bytes)) {
-        wire.terminal().Out(EscapeForDisplay(text, 4'000) + "\n");
-      }
+    for (;;) {
+      // Asked before the bytes are read: what it wrote until then is all there is.
+      ATTUNE_TRY(const RunRow now, reading.store->FindRun(reading.campaign.id, run.id.value));
+      ATTUNE_RETURN_IF_ERROR(stderr_ ? PrintStderr(wire.terminal(), run.folder, rank, path, at)
+                                     : Print(wire.terminal(), path, at, kEnd));
+      if (!follow_ || now.end) return kExitDone;
+      wire.clock().SleepUntil(wire.clock().Now() + kFollowPause);
     }
-    return kExitDone;
   }
 
  private:
+  static constexpr std::int64_t kPiece = 1 << 20;
+  static constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::size_t kLongestWait = 1 << 16;  // of a line for its end
+  static constexpr Millis kFollowPause{500};
+
+  // What stands in the file from `at` on and before `end`; `at` moves behind it. The job's bytes
+  // are made safe for a terminal, where a line that goes on waits for its end; they are as they are
+  // where something else reads them.
+  Status Print(Terminal& terminal, const std::string& path, std::int64_t& at, std::int64_t end) {
+    while (at < end) {
+      ATTUNE_TRY(const std::string bytes, os::ReadRange(path, at, std::min(kPiece, end - at)));
+      if (bytes.empty()) return {};
+      at += static_cast<std::int64_t>(bytes.size());
+      if (!terminal.out_is_terminal()) {
+        terminal.Out(bytes);
+        continue;
+      }
+      open_ += bytes;
+      const bool waits = follow_ && open_.size() < kLongestWait;
+      const std::size_t whole = waits ? open_.rfind('\n') + 1 : open_.size();
+      for (const std::string_view text : SplitLines(std::string_view(open_).substr(0, whole))) {
+        terminal.Out(EscapeForDisplay(text, 4'000) + "\n");
+      }
+      open_.erase(0, whole);
+    }
+    return {};
+  }
+
+  // The parts of it that are stderr's.
+  Status PrintStderr(Terminal& terminal, const std::string& folder, int rank,
+                     const std::string& path, std::int64_t& at) {
+    for (const LogRange& range : StderrRanges(folder, rank).value_or(std::vector<LogRange>())) {
+      at = std::max(at, range.from);
+      ATTUNE_RETURN_IF_ERROR(Print(terminal, path, at, range.end));
+    }
+    return {};
+  }
+
+  std::string open_;  // of a line that is not whole yet
+  bool follow_ = false, stderr_ = false;
   std::string run_;
   std::optional<std::int64_t> rank_, tail_;
 };

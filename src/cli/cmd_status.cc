@@ -1,14 +1,22 @@
-// status: where a campaign stands, from the projections alone: fast on any number of runs, and
-// never a recomputed verdict.
+// status: where a campaign stands, from the projections: fast on any number of runs, and never a
+// recomputed verdict.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "attune/base/text.h"
+#include "attune/campaign/campaign.h"
+#include "attune/propose/agent.h"
 #include "campaign_lookup.h"
 #include "commands.h"
 #include "json_out.h"
+#include "session.h"
+#include "ship.h"
 
 namespace attune::cli {
 namespace {
+
+constexpr Millis kWatchPause{2'000};
 
 // running, interrupted and paused are derived from lease and open launches, never stored.
 std::string StateWord(const CampaignSummary& s, WriterSeen seen) {
@@ -58,22 +66,59 @@ std::string RunLine(const RunRow& run) {
   return line + "\n";
 }
 
+// What no projection holds: it takes the events to tell.
+struct Told {
+  std::optional<GpuMillis> reserved;
+  bool asked_model = false;
+  std::int64_t usd_micros = 0;
+  ModelTokens tokens;
+  std::optional<std::int64_t> budget_micros;
+};
+
+// A campaign with more events than a real one has keeps status fast by not being read.
+constexpr std::int64_t kMostEvents = 2'000;
+
+Result<Told> TellFromEvents(Store& store, const CampaignSummary& summary) {
+  const CampaignRow& campaign = summary.campaign;
+  Told told;
+  if (campaign.Ended()) told.reserved = GpuMillis{};
+  const bool silent = campaign.Ended() && summary.llm_calls == 0;
+  if (!silent && campaign.last_seq > kMostEvents) return told;
+  told.asked_model = summary.llm_calls > 0 || campaign.proposer == "agent";
+  if (silent) return told;
+  ATTUNE_TRY(const CampaignState state, LoadState(store, campaign.id));
+  if (!state.Ended()) told.reserved = Reserve(state);
+  told.usd_micros = state.llm_usd_micros;
+  told.budget_micros = LlmBudgetOf(state);
+  told.tokens = TokensOf(state);
+  return told;
+}
+
 class StatusCommand final : public Command {
  public:
   void Declare(Options& options) override {
     options.Positional("CAMPAIGN", campaign_, "default: the newest", false);
     options.Flag("--all", all_, "every campaign, a line each");
+    options.Flag("--watch", watch_, "again whenever it changes, until the campaign has ended");
     options.Flag("--exit-status", exit_status_, "exit 8 while it goes on, 10 without a gain");
   }
 
   Result<int> Run(Wire& wire) override {
     if (all_) return All(wire);
     ATTUNE_TRY(const Reading reading, OpenForReading(wire, campaign_));
-    ATTUNE_TRY(const CampaignSummary s, reading.store->Summary(reading.campaign.id));
-    const Instant now = wire.clock().Now();
-    const WriterSeen seen =
-        s.lease ? reading.store->Seen(s.campaign.id, *s.lease, now) : WriterSeen::kNone;
-    wire.terminal().Out(wire.flags().json ? Json(s, seen) + "\n" : Text(s, seen, now));
+    CampaignSummary s;
+    std::string last;
+    for (;;) {
+      ATTUNE_TRY(s, reading.store->Summary(reading.campaign.id));
+      s.shipped_recipe = ShippedPlace(reading.store->folder(), s.shipped_recipe);
+      const Instant now = wire.clock().Now();
+      const WriterSeen seen =
+          s.lease ? reading.store->Seen(s.campaign.id, *s.lease, now) : WriterSeen::kNone;
+      ATTUNE_TRY(const Told told, TellFromEvents(*reading.store, s));
+      Print(wire, s, seen, told, now, last);
+      if (!watch_ || s.campaign.Ended()) break;
+      wire.clock().SleepUntil(now + kWatchPause);
+    }
     if (!exit_status_) return kExitDone;
     if (!s.campaign.Ended()) return kExitInProgress;
     if (s.campaign.phase == Phase::kNoGain) return kExitNoGain;
@@ -81,7 +126,26 @@ class StatusCommand final : public Command {
   }
 
  private:
-  static std::string Text(const CampaignSummary& s, WriterSeen seen, Instant now) {
+  // Once; with --watch again where something has changed. A terminal shows every step, over the
+  // text before; a pipe gets a block when the record itself is another.
+  void Print(Wire& wire, const CampaignSummary& s, WriterSeen seen, const Told& told, Instant now,
+             std::string& last) const {
+    Terminal& terminal = wire.terminal();
+    const std::string json = Json(s, seen, told);
+    const std::string text = wire.flags().json ? json + "\n" : Text(s, seen, told, now);
+    const bool redraw = watch_ && !wire.flags().json && terminal.out_is_terminal();
+    const std::string seen_now = redraw ? text : json.substr(0, json.find(",\"updated\""));
+    if (seen_now == last) return;
+    if (redraw && !last.empty()) {
+      const auto lines = std::count(last.begin(), last.end(), '\n');
+      terminal.Out(fmt::format("\x1b[{}F\x1b[J", lines));
+    }
+    last = seen_now;
+    terminal.Out(text);
+  }
+
+  static std::string Text(const CampaignSummary& s, WriterSeen seen, const Told& told,
+                          Instant now) {
     std::string text = fmt::format("{}  {}{}   {}\n", s.campaign.id.value, StateWord(s, seen),
                                    Writer(s, seen, now), EscapeForDisplay(s.campaign.name));
     text += fmt::format("  phase {}", Word(s.campaign.phase));
@@ -97,9 +161,16 @@ class StatusCommand final : public Command {
                             s.final_result && s.final_result->passed ? "" : ", not verified");
       }
     }
-    text += fmt::format("\n  {} charged + {} held of {} GPU-h\n", ShowGpuHours(s.ledger.Charged()),
+    text += fmt::format("\n  {} charged + {} held of {} GPU-h", ShowGpuHours(s.ledger.Charged()),
                         ShowGpuHours(s.ledger.held),
                         s.budget ? ShowGpuHours(*s.budget) : std::string("auto"));
+    if (told.reserved && told.reserved->value > 0) {
+      text += fmt::format("   {} kept for the final stage", ShowGpuHours(*told.reserved));
+    }
+    if (told.asked_model) {
+      text += fmt::format("   llm ${:.2f}", static_cast<double>(told.usd_micros) / 1e6);
+    }
+    text += "\n";
     if (!s.paused.empty()) text += "  paused: " + EscapeForDisplay(s.paused) + "\n";
     if (s.campaign.Ended() && !s.campaign.phase_reason.empty()) {
       text += fmt::format("  ended: {}\n", EscapeForDisplay(s.campaign.phase_reason, 600));
@@ -125,7 +196,7 @@ class StatusCommand final : public Command {
     return text;
   }
 
-  static std::string Json(const CampaignSummary& s, WriterSeen seen) {
+  static std::string Json(const CampaignSummary& s, WriterSeen seen, const Told& told) {
     JsonOut json("attune.status/1");
     json.Text("campaign", s.campaign.id.value);
     json.Text("state", StateWord(s, seen));
@@ -167,6 +238,8 @@ class StatusCommand final : public Command {
     hours.Number("used", s.ledger.Charged().Hours());
     hours.Number("budget", s.budget ? std::optional<double>(s.budget->Hours()) : std::nullopt);
     hours.Number("held", s.ledger.held.Hours());
+    hours.Number("reserved", told.reserved ? std::optional<double>(told.reserved->Hours())
+                                           : std::nullopt);
     hours.Number("calibration", s.ledger.calibration.Hours());
     hours.Number("search", s.ledger.search.Hours());
     hours.Number("final", s.ledger.final.Hours());
@@ -174,6 +247,19 @@ class StatusCommand final : public Command {
     hours.Number("idle", s.ledger.idle.Hours());
     hours.Number("overrun", s.ledger.overrun.Hours());
     json.Raw("gpu_hours", hours.Take());
+    if (told.asked_model) {
+      const auto dollars = [](std::int64_t micros) { return static_cast<double>(micros) / 1e6; };
+      JsonOut llm("");
+      llm.Number("usd", dollars(told.usd_micros));
+      llm.Number("budget_usd", told.budget_micros
+                                   ? std::optional<double>(dollars(*told.budget_micros))
+                                   : std::nullopt);
+      llm.Int("input_tokens", told.tokens.in);
+      llm.Int("output_tokens", told.tokens.out);
+      json.Raw("llm", llm.Take());
+    } else {
+      json.Null("llm");
+    }
     JsonOut counts("");
     counts.Int("launched", s.counts.launched);
     counts.Int("win", s.counts.win);
@@ -230,7 +316,7 @@ class StatusCommand final : public Command {
   }
 
   std::string campaign_;
-  bool all_ = false, exit_status_ = false;
+  bool all_ = false, exit_status_ = false, watch_ = false;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "attune/os/process.h"
+#include "campaign_lookup.h"
 #include "commands.h"
 #include "json_out.h"
 #include "session.h"
@@ -32,12 +33,10 @@ class Stop final : public Command {
       return Fail(ErrorCode::kInvalidInput,
                   "--after-run, --now and --cancel-jobs exclude each other");
     }
-    ATTUNE_TRY(const std::string state, wire.StateFolder());
-    ATTUNE_TRY(const std::unique_ptr<Store> store, Store::Open(state));
+    ATTUNE_TRY(const std::unique_ptr<Store> store, OpenExisting(wire));
     ATTUNE_TRY(const CampaignRow row, Find(wire, *store, campaign_));
     if (row.Ended()) {
-      wire.terminal().Note(row.id.value + " has ended; nothing to stop");
-      return kExitNothingToDo;
+      return Nothing(wire, row, "has ended");
     }
     const std::string what = now_ ? "detach" : (cancel_ ? "cancel" : "drain");
     ATTUNE_TRY(const std::optional<LeaseRow> lease, store->Lease(row.id));
@@ -45,8 +44,7 @@ class Stop final : public Command {
         lease ? store->Seen(row.id, *lease, wire.clock().Now()) : WriterSeen::kNone;
     const bool nobody = seen == WriterSeen::kNone || seen == WriterSeen::kGone;
     if (nobody && !cancel_) {
-      wire.terminal().Note(row.id.value + ": no attune works on it; nothing to stop");
-      return kExitNothingToDo;
+      return Nothing(wire, row, "no attune works on it");
     }
     if (nobody) {
       wire.terminal().Note(row.id.value + ": no attune works on it; attune resume will do it");
@@ -68,6 +66,18 @@ class Stop final : public Command {
   }
 
  private:
+  static int Nothing(Wire& wire, const CampaignRow& row, const std::string& why) {
+    wire.terminal().Note(fmt::format("{}: {}; nothing to stop", row.id.value, why));
+    if (wire.flags().json) {
+      JsonOut json("attune.stop/1");
+      json.Text("campaign", row.id.value);
+      json.Null("asked");
+      json.Text("why", why);
+      wire.terminal().Out(json.Take() + "\n");
+    }
+    return kExitNothingToDo;
+  }
+
   std::string campaign_;
   bool after_run_ = false, now_ = false, cancel_ = false;
 };
@@ -79,8 +89,7 @@ class Retry final : public Command {
   }
 
   Result<int> Run(Wire& wire) override {
-    ATTUNE_TRY(const std::string state, wire.StateFolder());
-    ATTUNE_TRY(const std::unique_ptr<Store> store, Store::Open(state));
+    ATTUNE_TRY(const std::unique_ptr<Store> store, OpenExisting(wire));
     ATTUNE_TRY(const CampaignRow row, Find(wire, *store, ""));
     if (row.Ended()) {
       return Fail(ErrorCode::kInvalidInput,

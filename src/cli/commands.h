@@ -28,6 +28,9 @@ std::unique_ptr<Command> MakeRun();
 std::unique_ptr<Command> MakeRuns();
 std::unique_ptr<Command> MakeSchema();
 std::unique_ptr<Command> MakeShow();
+std::unique_ptr<Command> MakeBench();
+std::unique_ptr<Command> MakeSim();
+std::unique_ptr<Command> MakeSimTrain();
 std::unique_ptr<Command> MakeStatus();
 std::unique_ptr<Command> MakeStop();
 

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -67,7 +68,7 @@ int main(int argc, char** argv) {
   try {
     return attune::cli::Main(argc, argv);
   } catch (const std::exception& e) {
-    fmt::print(stderr, "error: {}\n", e.what());
+    std::fputs(("error: " + std::string(e.what()) + "\n").c_str(), stderr);
     return attune::cli::kExitFailure;
   }
 }

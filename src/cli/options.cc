@@ -458,11 +458,35 @@ std::string HelpText(const std::string& command) {
   return app->help();
 }
 
-std::vector<std::string> FlagNames(const std::string& command) {
+std::vector<FlagShape> FlagShapes(const std::string& command, const std::string& sub) {
   GlobalFlags flags;
   CommandLine line(flags);
-  const CLI::App* app = line.Find(command);
-  return app == nullptr ? std::vector<std::string>() : LongFlags(*app);
+  std::vector<const CLI::App*> apps = {&line.root()};
+  if (CLI::App* app = command.empty() ? nullptr : line.Find(command)) {
+    apps.push_back(app);
+    for (const CLI::App* below : app->get_subcommands([](const CLI::App*) { return true; })) {
+      if (below->get_name() == sub) apps.push_back(below);
+    }
+  }
+  std::vector<FlagShape> shapes;
+  for (const CLI::App* app : apps) {
+    for (const CLI::Option* option : app->get_options()) {
+      FlagShape shape;
+      for (const std::string& name : option->get_snames()) shape.names.push_back("-" + name);
+      for (const std::string& name : option->get_lnames()) shape.names.push_back("--" + name);
+      if (shape.names.empty()) continue;
+      shape.takes_value = option->get_items_expected_max() > 0;
+      // "drain|cancel"; of "H|auto" the part that is no placeholder.
+      const std::string type = option->get_type_name();
+      for (const std::string_view word : Split(type, '|')) {
+        const bool placeholder =
+            std::any_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+        if (shape.takes_value && !placeholder) shape.words.emplace_back(word);
+      }
+      shapes.push_back(std::move(shape));
+    }
+  }
+  return shapes;
 }
 
 std::vector<std::string> SubcommandNames(const std::string& command) {

@@ -22,8 +22,14 @@ Parsed ParseCommandLine(const std::vector<std::string>& words, GlobalFlags& flag
 
 // The help of a command, or of attune itself for "".
 std::string HelpText(const std::string& command);
-// Flags of a command ("" for the global ones), for completion.
-std::vector<std::string> FlagNames(const std::string& command);
+// For completion: a flag with all its names, long ones last.
+struct FlagShape {
+  std::vector<std::string> names;
+  bool takes_value = false;
+  std::vector<std::string> words;  // that its value may be, where they are known
+};
+// Of a command, its subcommand ("": none), and the global ones; of "" those alone.
+std::vector<FlagShape> FlagShapes(const std::string& command, const std::string& sub);
 // Names of its subcommands or fixed words.
 std::vector<std::string> SubcommandNames(const std::string& command);
 

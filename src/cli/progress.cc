@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <string_view>
 
 #include "attune/base/text.h"
+#include "signals.h"
 
 namespace attune::cli {
 namespace {
@@ -68,15 +70,34 @@ std::string RunLine(const CampaignState& s, const RunRecord& run) {
   return line;
 }
 
+// Of the open launches the run that goes on, else the one that is next.
+const RunRecord* LiveRun(const CampaignState& s) {
+  const RunRecord* live = nullptr;
+  for (const LaunchRecord* launch : s.OpenLaunches()) {
+    for (const RunPlan& plan : launch->intent.runs) {
+      const RunRecord& run = s.runs.at(plan.id);
+      if (!run.end && (run.started || live == nullptr)) live = &run;
+    }
+  }
+  return live;
+}
+
 struct Lines {
   const CampaignState& s;
   using Line = std::optional<std::string>;
 
   Line operator()(const Opened& f) const {
     const Workload& w = s.recipe.workload;
-    return fmt::format("campaign {}  {} x {}  budget {}  tuner {}", f.id.value, w.gpus, w.gpu,
-                       f.budget ? ShowGpuHours(*f.budget) + " GPU-h" : std::string("auto"),
-                       f.policy.proposer);
+    std::string line =
+        fmt::format("campaign {}  {} x {}  budget {}  tuner {}", f.id.value, w.gpus, w.gpu,
+                    f.budget ? ShowGpuHours(*f.budget) + " GPU-h" : std::string("auto"),
+                    f.policy.name == f.policy.proposer
+                        ? f.policy.proposer
+                        : fmt::format("{} ({})", f.policy.proposer, f.policy.name));
+    if (!f.policy.skill.empty()) {
+      line += fmt::format("  skill {} ({})", EscapeForDisplay(f.policy.skill), f.skill_version);
+    }
+    return line;
   }
   Line operator()(const Resumed& f) const { return "resumed by " + f.by; }
   Line operator()(const BudgetSet& f) const {
@@ -130,7 +151,20 @@ struct Lines {
     if (f.why == StopWhy::kEnough) return std::nullopt;
     return fmt::format("{} stopped: {}  {}", f.id.value, Word(f.why), EscapeForDisplay(f.detail));
   }
-  Line operator()(const UserAsked& f) const { return "asked: " + f.what; }
+  Line operator()(const UserAsked& f) const {
+    const RunRecord* run = LiveRun(s);
+    if (f.what != "drain" || run == nullptr) return "asked: " + f.what;
+    const LaunchRecord& launch = s.launches.at(run->launch);
+    std::string left;
+    if (!run->steps.empty() && run->plan.steps_wanted > 0) {
+      const auto steps =
+          static_cast<double>(run->plan.steps_wanted) - static_cast<double>(run->steps.size());
+      const double ms = std::max(steps, 0.0) * run->steps.back().printed_ms;
+      left = fmt::format(" (about {})", ShowDuration(Millis{static_cast<std::int64_t>(ms)}));
+    }
+    return fmt::format("finishing {}{}; Ctrl-C again cancels job {} and leaves", run->plan.id.value,
+                       left, launch.handle ? launch.handle->id : launch.intent.id.value);
+  }
   Line operator()(const Paused& f) const { return "paused: " + EscapeForDisplay(f.why); }
   Line operator()(const LaunchUncertain& f) const {
     return fmt::format("{} may or may not run ({}): looking for it", f.id.value,
@@ -141,6 +175,13 @@ struct Lines {
     return std::nullopt;
   }
 };
+
+std::string OnTheWall(Instant at) {
+  const auto seconds = static_cast<std::time_t>(at.ms / 1000);
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  return fmt::format("{:02}:{:02}:{:02}", local.tm_hour, local.tm_min, local.tm_sec);
+}
 
 int Width(std::FILE* out) {
   winsize size{};
@@ -165,13 +206,7 @@ std::optional<std::string> EventLine(const CampaignState& state, const Event& ev
 
 std::vector<std::string> LiveLines(const CampaignState& s, Instant now, int width) {
   std::vector<std::string> lines;
-  const RunRecord* live = nullptr;
-  for (const LaunchRecord* launch : s.OpenLaunches()) {
-    for (const RunPlan& plan : launch->intent.runs) {
-      const RunRecord& run = s.runs.at(plan.id);
-      if (!run.end && (run.started || live == nullptr)) live = &run;
-    }
-  }
+  const RunRecord* live = LiveRun(s);
   if (live == nullptr) return lines;
   std::string first =
       fmt::format(" {}  {} {}", Word(s.phase), live->plan.id.value, Cut(live->plan.label, 24));
@@ -209,36 +244,54 @@ std::vector<std::string> LiveLines(const CampaignState& s, Instant now, int widt
 }
 
 void Progress::Clear() {
+  // After Ctrl-Z and fg the shell's own lines stand below what was drawn: those stay.
+  if (drawn_ > 0 && WentOn()) drawn_ = 0;
   for (int i = 0; i < drawn_; ++i) std::fputs("\x1b[1A\x1b[2K", out_);
   if (drawn_ > 0) std::fputs("\r", out_);
   drawn_ = 0;
   std::fflush(out_);
 }
 
-void Progress::OnEvent(const CampaignState& state, const Event& event) {
-  if (style_.quiet) return;
-  std::optional<std::string> line = EventLine(state, event);
-  if (!line && !style_.live && event.at - last_line_ >= kHeartbeat) {
-    line = fmt::format("{}: {} GPU-h charged, {} held", Word(state.phase),
-                       ShowGpuHours(state.ledger.Charged()), ShowGpuHours(state.ledger.held));
-  }
-  if (line) {
-    Clear();
-    last_line_ = event.at;
-    std::string stamp = Rfc3339(Instant{event.at.ms / 1000 * 1000});
-    if (style_.live) stamp = stamp.substr(11, 8);
-    const std::string_view colour = style_.colour ? ColourOf(*line) : std::string_view();
-    fmt::print(out_, "{} {}{}{}\n", stamp, colour, *line, colour.empty() ? "" : "\x1b[0m");
-    std::fflush(out_);
-  }
-  if (!style_.live || (event.at - last_draw_ < kRedraw && drawn_ > 0)) return;
+void Progress::Say(const std::string& line, Instant at) {
   Clear();
-  last_draw_ = event.at;
-  for (const std::string& live : LiveLines(state, event.at, Width(out_))) {
-    fmt::print(out_, "{}\n", live);
+  last_line_ = at;
+  // UTC for whoever reads it later, the clock on the wall for who sits there.
+  const std::string stamp = style_.live ? OnTheWall(at) : Rfc3339(Instant{at.ms / 1000 * 1000});
+  const std::string_view colour = style_.colour ? ColourOf(line) : std::string_view();
+  // Not fmt::print, which throws: a reader that left must not end the campaign.
+  std::fputs(
+      fmt::format("{} {}{}{}\n", stamp, colour, line, colour.empty() ? "" : "\x1b[0m").c_str(),
+      out_);
+  std::fflush(out_);
+}
+
+void Progress::Draw(const CampaignState& state, Instant now) {
+  if (!style_.live || (now - last_draw_ < kRedraw && drawn_ > 0)) return;
+  Clear();
+  last_draw_ = now;
+  for (const std::string& live : LiveLines(state, now, Width(out_))) {
+    std::fputs((live + "\n").c_str(), out_);
     ++drawn_;
   }
   std::fflush(out_);
+}
+
+void Progress::OnEvent(const CampaignState& state, const Event& event) {
+  if (style_.quiet) return;
+  if (const std::optional<std::string> line = EventLine(state, event)) Say(*line, event.at);
+  Draw(state, event.at);
+}
+
+void Progress::OnTick(const CampaignState& state, Instant now) {
+  if (style_.quiet) return;
+  if (last_line_.ms == 0) last_line_ = now;
+  if (!style_.live && now - last_line_ >= kHeartbeat) {
+    const std::size_t open = state.OpenLaunches().size();
+    Say(fmt::format("{}: {} launches open, {} GPU-h charged, {} held", Word(state.phase), open,
+                    ShowGpuHours(state.ledger.Charged()), ShowGpuHours(state.ledger.held)),
+        now);
+  }
+  Draw(state, now);
 }
 
 }  // namespace attune::cli

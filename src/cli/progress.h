@@ -30,10 +30,15 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void OnEvent(const CampaignState& state, const Event& event);
+  // Between events: live lines go on, and a plain log says now and then that all is well.
+  void OnTick(const CampaignState& state, Instant now);
   // Takes the live lines away, so that what follows starts on a clean line.
   void Clear();
 
  private:
+  void Say(const std::string& line, Instant at);
+  void Draw(const CampaignState& state, Instant now);
+
   std::FILE* out_;
   ProgressStyle style_;
   int drawn_ = 0;

@@ -56,6 +56,13 @@ std::vector<RuleText> RunRules() {
   return {
       {"lever.several", "refuse", "one lever at a time, with at most three enablers", ""},
       {"lever.tied_alone", "refuse", "an argument that follows a lever moves with it only", ""},
+      {"lever.unknown", "refuse", "no lever of this id is known for this recipe", ""},
+      {"lever.foreign", "refuse", "the change edits what belongs to another lever", ""},
+      {"lever.denied", "refuse", "the recipe denies this lever (levers.deny)", ""},
+      {"lever.not_allowed", "refuse", "the recipe allows others only (levers.allow)", ""},
+      {"lever.enabler_unused", "refuse", "an enabler that the change does not use", ""},
+      {"schema.noop", "refuse", "already the leader's configuration: a launch would be wasted", ""},
+      {"schema.render", "refuse", "rendered arguments parse back to the intended ones", ""},
       {"kernel.needs_component_test", "refuse",
        "a kernel swap needs evidence for this stack: gate.component_tests or gate.accept", ""},
       {"duplicate", "refuse", "this configuration was tried before", ""},
@@ -98,10 +105,34 @@ std::vector<RuleText> RunRules() {
   };
 }
 
+// Of a recipe that declares its levers itself (framework: custom).
+std::vector<RuleText> CustomRules() {
+  return {
+      {"unknown", "refuse", "an argument that the recipe declares no lever over is frozen", ""},
+      {"env.undeclared", "refuse", "a variable that the recipe declares no lever over is frozen",
+       ""},
+      {"value", "refuse", "a lever takes the values that the recipe declares for it", ""},
+      {"frozen", "refuse", "whatever differs from the baseline is a declared lever", ""},
+      {"legality.needs", "refuse", "what the lever needs, as declared, holds in the candidate", ""},
+      {"legality.excludes", "refuse", "what the lever excludes, as declared, does not hold", ""},
+      {"batch.order", "refuse",
+       "a lever of class batching or placement moves only with workload.order: layout_free", ""},
+      {"batch.mask", "refuse",
+       "a lever of class batching or placement moves only with workload.loss_mask: full", ""},
+  };
+}
+
 }  // namespace
 
-std::vector<RuleText> ListRules(const Rules& rules) {
+std::vector<RuleText> ListRules(const Rules& rules, Framework framework) {
   std::vector<RuleText> out;
+  if (framework == Framework::kCustom) {
+    out = CustomRules();
+    for (RuleText& rule : RunRules()) {
+      out.push_back(std::move(rule));
+    }
+    return out;
+  }
   for (const DefectRow& row : rules.defects) {
     out.push_back(OfDefect(row));
   }
@@ -117,8 +148,11 @@ std::vector<RuleText> ListRules(const Rules& rules) {
   return out;
 }
 
-std::vector<RuleText> ListArgumentRules(const Rules& rules) {
+std::vector<RuleText> ListArgumentRules(const Rules& rules, Framework framework) {
   std::vector<RuleText> out;
+  if (framework == Framework::kCustom) {
+    return out;  // its recipe says which there are
+  }
   for (const FlagRow& row : rules.flags) {
     out.push_back(OfArgument(row));
   }
@@ -129,12 +163,19 @@ std::vector<RuleText> ListArgumentRules(const Rules& rules) {
 }
 
 std::optional<RuleText> ExplainRule(const Rules& rules, const std::string& id) {
-  for (const std::vector<RuleText>& list : {ListRules(rules), ListArgumentRules(rules)}) {
+  const Framework known = Framework::kMegatronLm;
+  for (const std::vector<RuleText>& list :
+       {ListRules(rules, known), ListArgumentRules(rules, known)}) {
     for (const RuleText& rule : list) {
       const std::string_view name = std::string_view(rule.id).substr(rule.id.find('.') + 1);
       if (rule.id == id || name == id || name == "--" + id) {
         return rule;
       }
+    }
+  }
+  for (RuleText& rule : CustomRules()) {
+    if (rule.id == id || id.starts_with(rule.id + ".")) {  // "value.--micro-batch-size"
+      return rule;
     }
   }
   return std::nullopt;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attune/gates/rules.h"
+#include "attune/model/recipe.h"
 
 namespace attune::cli {
 
@@ -18,9 +19,9 @@ struct RuleText {
 };
 
 // Rules of the configuration gate that have rows of their own, then the checks of a run.
-std::vector<RuleText> ListRules(const Rules& rules);
-// Argument classes: one rule a flag and variable.
-std::vector<RuleText> ListArgumentRules(const Rules& rules);
+std::vector<RuleText> ListRules(const Rules& rules, Framework framework);
+// Argument classes: one rule a flag and variable. None for custom: its recipe declares levers.
+std::vector<RuleText> ListArgumentRules(const Rules& rules, Framework framework);
 // By id ("defect.D4", "objective.--lr", "step0.loss"), flag (with its dashes or without) or
 // variable.
 std::optional<RuleText> ExplainRule(const Rules& rules, const std::string& id);

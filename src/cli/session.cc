@@ -8,12 +8,18 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "agent_desk.h"
+#include "approval.h"
 #include "attune/base/random.h"
 #include "attune/base/text.h"
-#include "attune/launch/local.h"
 #include "attune/os/files.h"
-#include "attune/propose/proposer.h"
+#include "launchers.h"
+#include "notify.h"
+#include "proposers.h"
+#include "session_files.h"
 #include "ship.h"
+#include "simulate.h"
+#include "store_journal.h"
 #include "version.h"
 
 namespace attune::cli {
@@ -22,8 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMaxTrackerBytes = 64;
-// Between two looks at a job that prints nothing new: steps take far longer, and each look costs.
-constexpr Millis kPoll{200};
 
 std::string Absolute(const Recipe& recipe, const std::string& path) {
   if (path.empty() || path.front() == '/') return path;
@@ -32,74 +36,20 @@ std::string Absolute(const Recipe& recipe, const std::string& path) {
   return (fs::path(root) / path).lexically_normal().string();
 }
 
-// The store as the loop sees it: the lease is beaten when a beat is due.
-class StoreJournal final : public Journal {
- public:
-  StoreJournal(Store& store, Writer& writer, Clock& clock)
-      : store_(store), writer_(writer), clock_(clock), last_beat_(clock.Monotonic()) {}
-
-  Result<std::vector<Event>> Append(std::vector<Fact> facts, Instant at) override {
-    Result<std::vector<Event>> events = writer_.Append(facts, at);
-    if (events) last_beat_ = clock_.Monotonic();
-    return events;
-  }
-  Status CheckLease() override {
-    if (clock_.Monotonic() - last_beat_ < Writer::kBeatEvery) return writer_.Check();
-    last_beat_ = clock_.Monotonic();
-    return writer_.Beat(clock_.Now());
-  }
-  // The wishes become events in the same transaction that takes them, so none is lost or told
-  // twice; the loop folds them like its own.
-  Result<std::vector<Event>> TakeWishes(Instant at) override {
-    ATTUNE_TRY(const std::vector<Wish> waiting, store_.Wishes(writer_.campaign()));
-    if (waiting.empty()) return std::vector<Event>{};
-    return writer_.TakeWishes(at);
-  }
-
- private:
-  Store& store_;
-  Writer& writer_;
-  Clock& clock_;
-  Millis last_beat_;
-};
-
-Result<std::unique_ptr<Launcher>> MakeLauncher(const CampaignState& state, Clock& clock) {
-  if (state.recipe.launcher.kind != "local") {
-    return Fail(
-        ErrorCode::kInvalidInput,
-        fmt::format("launcher.kind '{}' is not known to this version", state.recipe.launcher.kind),
-        "this version has: local");
-  }
-  LocalOptions options;
-  options.run_root = state.opened->run_root;
-  options.clock = &clock;
-  options.poll = kPoll;
-  return MakeLocalLauncher(options);
-}
-
-Result<std::unique_ptr<Proposer>> MakeProposer(const Policy& policy) {
-  if (policy.proposer == "rules") return MakeRulesProposer();
-  if (policy.proposer == "random") return MakeRandomProposer();
-  if (policy.proposer == "scripted") return MakeScriptedProposer(policy.script);
-  return Fail(ErrorCode::kInvalidInput,
-              fmt::format("tuner '{}' is not known to this version", policy.proposer),
-              "this version has: rules, random, scripted:FILE");
-}
-
 // Nothing that the measurements rest on may change under a campaign.
 Status CheckInputs(const CampaignState& state) {
   const Opened& opened = *state.opened;
   if (!opened.checkpoint.empty()) {
     ATTUNE_TRY(const StartPoint start, FindStart(state.recipe));
     if (start.iteration != opened.start_iteration) {
-      return Fail(ErrorCode::kUnavailable,
+      return Fail(ErrorCode::kInvalidInput,
                   fmt::format("{} now stands at iteration {}, the campaign started from {}",
                               start.checkpoint, start.iteration, opened.start_iteration),
                   "restore the checkpoint, then attune resume");
     }
     ATTUNE_TRY(const FolderPrint print, PrintOf(opened.checkpoint));
     if (print.hash != opened.checkpoint_files) {
-      return Fail(ErrorCode::kUnavailable,
+      return Fail(ErrorCode::kInvalidInput,
                   fmt::format("{} is not as it was when the campaign began; written last: {}",
                               opened.checkpoint, EscapeForDisplay(print.newest)),
                   "a tuning run may not write there: find who did, restore it, attune resume");
@@ -107,7 +57,7 @@ Status CheckInputs(const CampaignState& state) {
   }
   ATTUNE_TRY(const std::string fingerprint, StackFingerprint(state.recipe));
   if (fingerprint != opened.stack_fingerprint) {
-    return Fail(ErrorCode::kUnavailable,
+    return Fail(ErrorCode::kInvalidInput,
                 "the recipe's files or stack are not what they were when the campaign began",
                 "restore them, or start a new campaign with attune run");
   }
@@ -196,6 +146,7 @@ Result<std::string> StackFingerprint(const Recipe& recipe) {
 Result<CampaignId> OpenCampaign(Store& store, const LoadedRecipe& loaded, const OpenFlags& flags,
                                 Clock& clock) {
   const Recipe& recipe = loaded.recipe;
+  if (!flags.world.empty()) return OpenSimulated(store, loaded, flags);
   ATTUNE_TRY(const StartPoint start, FindStart(recipe));
   ATTUNE_TRY(std::string fingerprint, StackFingerprint(recipe));
   const Instant now = clock.Now();
@@ -208,18 +159,29 @@ Result<CampaignId> OpenCampaign(Store& store, const LoadedRecipe& loaded, const 
   opened.recipe_hash = loaded.hash;
   opened.stack_fingerprint = std::move(fingerprint);
   opened.attune_version = kVersion;
-  opened.run_root = store.folder() + "/runs";
+  opened.run_root = RunRootOf(recipe, store.folder());
   opened.policy = flags.policy;
+  ATTUNE_TRY(const SkillInUse skill, SkillOf(opened));
+  opened.skill_version = skill.Get().version;
   if (flags.budget) {
     opened.budget = flags.budget;
   } else if (recipe.budget.gpu_hours && !flags.automatic) {
     opened.budget = FromGpuHours(*recipe.budget.gpu_hours);
   }
   opened.run_limit = flags.run_limit;
+  const LaunchTerms terms = TermsOf(recipe, store.folder(), clock);
+  opened.release_margin = terms.release_margin;
+  opened.limit_step = terms.limit_step;
   opened.start_iteration = start.iteration;
   opened.checkpoint = start.checkpoint;
   ATTUNE_TRY(const FolderPrint print, PrintOf(start.checkpoint));
   opened.checkpoint_files = print.hash;
+  if (!flags.recalibrate) {
+    ATTUNE_TRY(opened.earlier, store.FindCalibration(opened, now - kCalibrationAge, now));
+  }
+  if (flags.source) {
+    ATTUNE_RETURN_IF_ERROR(KeepSource(store.folder(), opened.id, *flags.source));
+  }
   ATTUNE_TRY(const Event event, store.Create(opened, now));
   (void)event;
   return opened.id;
@@ -238,18 +200,34 @@ Result<CampaignState> LoadState(Store& store, const CampaignId& id) {
   return state;
 }
 
+std::string ExchangeFolder(const std::string& state_folder, const CampaignId& campaign) {
+  return state_folder + "/llm/" + campaign.value;
+}
+
 Result<SessionEnd> RunSession(Store& store, const CampaignId& id, const SessionFlags& flags,
-                              Clock& clock) {
+                              Clock& machine_clock) {
   AcquireOptions lease;
   lease.take_over = flags.take_over;
   lease.wait = flags.lock_wait;
-  ATTUNE_TRY(const std::unique_ptr<Writer> writer, store.Acquire(id, clock, lease));
+  ATTUNE_TRY(const std::unique_ptr<Writer> writer, store.Acquire(id, machine_clock, lease));
   ATTUNE_TRY(CampaignState state, LoadState(store, id));
+  if (flags.recipe_now && state.opened->world.empty()) TakeOver(state.recipe, *flags.recipe_now);
   Progress progress(stderr, flags.progress);
+  ATTUNE_TRY(const std::unique_ptr<Simulation> simulated, TakeUpSimulation(store, state));
+  Clock& clock = simulated ? simulated->clock() : machine_clock;
 
-  const auto tell = [&](const CampaignState& s, const Event& e) { progress.OnEvent(s, e); };
+  ATTUNE_TRY(const std::unique_ptr<SessionFiles> files,
+             SessionFiles::Open(store, id, flags.events, flags.metrics));
+
+  const auto tell = [&](const CampaignState& s, const Event& e) {
+    progress.OnEvent(s, e);
+    files->OnEvent(s, e);
+  };
   // A campaign that is only opened starts; anything later is taken up where it stands.
-  if (state.seq > 1 && !state.Ended()) {
+  // Nothing of a simulated campaign is uncertain after a kill: it goes on as if it had not been,
+  // and its record is the unbroken one's. Only what somebody asked for stands in it.
+  const bool goes_on = simulated && !state.user_wish && !state.paused;
+  if (state.seq > 1 && !state.Ended() && !goes_on) {
     // What was asked while nobody was here to hear it: to leave is no longer meant, to end the jobs
     // and to try runs again still is.
     ATTUNE_TRY(const std::vector<Event> missed, writer->TakeWishes(clock.Now()));
@@ -260,8 +238,8 @@ Result<SessionEnd> RunSession(Store& store, const CampaignId& id, const SessionF
     }
     char host[256] = "localhost";
     (void)gethostname(host, sizeof host - 1);
-    ATTUNE_TRY(Event event,
-               writer->Append(Resumed{fmt::format("{} pid {}", host, getpid())}, clock.Now()));
+    const std::string by = simulated ? "simulated" : fmt::format("{} pid {}", host, getpid());
+    ATTUNE_TRY(Event event, writer->Append(Resumed{by}, clock.Now()));
     state = Apply(std::move(state), event);
     tell(state, event);
     if (cancel) {
@@ -272,34 +250,50 @@ Result<SessionEnd> RunSession(Store& store, const CampaignId& id, const SessionF
   } else if (state.seq == 1) {
     tell(state, Event{1, state.opened_at, *state.opened});
   }
+  if (flags.llm_budget_usd_micros && flags.llm_budget_usd_micros != state.llm_budget_usd_micros) {
+    ATTUNE_TRY(
+        Event event,
+        writer->Append(LlmBudgetSet{*flags.llm_budget_usd_micros, "--llm-budget"}, clock.Now()));
+    state = Apply(std::move(state), event);
+    tell(state, event);
+  }
 
-  ATTUNE_TRY(const std::unique_ptr<Launcher> launcher, MakeLauncher(state, clock));
-  ATTUNE_TRY(const std::unique_ptr<Proposer> proposer, MakeProposer(state.opened->policy));
-  StoreJournal journal(store, *writer, clock);
+  ATTUNE_TRY(const std::unique_ptr<Launcher> launcher,
+             simulated ? simulated->MakeLauncher()
+                       : MakeLauncher(state, store.folder(), clock, flags.in_allocation));
+  ATTUNE_TRY(const Mind mind, MakeMind(store, state, flags.open_model));
+  StoreJournal journal(store, *writer, machine_clock);
   Signals signals(flags.on_interrupt);
+  if (flags.on_begun) ATTUNE_RETURN_IF_ERROR(flags.on_begun(id));
 
   Env passed;
   for (const std::string& name : state.recipe.launcher.pass_env) {
+    if (simulated) break;  // what this machine's environment holds is no part of the simulation
     if (const char* value = std::getenv(name.c_str())) passed[name] = value;
   }
   CampaignParts parts{
       .journal = journal,
       .launcher = *launcher,
-      .proposer = *proposer,
+      .proposer = *mind.proposer,
       .clock = clock,
       .ship = [&](const CampaignState& s) { return WriteBundle(s, store.folder()); },
-      .notify = {},
+      .notify = [](const CampaignState& s, const std::string& what) { Notify(s, what); },
       .interrupted = [&] { return signals.Next(); },
       .on_event = tell,
-      .check_inputs = CheckInputs,
+      .check_inputs = simulated ? nullptr : std::function(CheckInputs),
       .passed_env = std::move(passed),
+      .slice = simulated ? kSimulatedSlice : CampaignParts::kSlice,
       .limits = {.budget = flags.session_budget,
                  .deadline = flags.deadline,
                  .charged_before = state.ledger.Charged()}};
+  if (!simulated) {  // whose ten minutes are no time
+    parts.on_tick = [&](const CampaignState& s, Instant now) { progress.OnTick(s, now); };
+  }
+  if (flags.approve_each) parts.approve = AskAtTerminal([&] { progress.Clear(); });
   Result<CampaignEnd> end = RunCampaign(state, parts);
   progress.Clear();
   if (!end) return Fail(std::move(end.error()));
-  ATTUNE_RETURN_IF_ERROR(writer->Release(clock.Now()));
+  ATTUNE_RETURN_IF_ERROR(writer->Release(machine_clock.Now()));
   int code = end->code;
   if (code == 0 && flags.exit_status && state.phase == Phase::kNoGain) code = 10;
   return SessionEnd{code, std::move(end->why), std::move(state)};

@@ -67,7 +67,7 @@ Status CopyLogs(const CampaignState& s, const std::string& folder) {
   std::string missing;
   for (const auto& [id, run] : s.runs) {
     if (run.purpose != Purpose::kFinal && run.purpose != Purpose::kRehearsal) continue;
-    if (!run.started) continue;
+    if (!run.started || !s.opened->world.empty()) continue;
     Result<std::string> log = os::ReadTail(run.started->folder + "/out", kMaxLogBytes);
     if (!log) {
       missing += fmt::format("{}: {}\n", id.value, log.error().message);
@@ -92,6 +92,9 @@ Result<std::string> TunedText(const CampaignState& s, const std::string& out_pat
                   100 * final.gain, final.baseline_mean, final.winner_mean,
                   100 * s.calibration->band),
       "changes: " + DescribeDifference(s.recipe.base, request.shipped)};
+  if (!s.opened->world.empty()) {
+    request.comments.emplace_back("simulated: no real GPU has run this");
+  }
   return TunedOverlay(request);
 }
 
@@ -121,11 +124,18 @@ std::string CommandLine(const Recipe& recipe, const Effective& user) {
   return line;
 }
 
+std::string ShippedPlace(const std::string& state_dir, const std::string& path) {
+  if (path.empty() || path.front() == '/' || state_dir.empty()) return path;
+  return state_dir + "/" + path;
+}
+
 Result<Shipped> WriteBundle(const CampaignState& s, const std::string& state_dir) {
   const std::string target = state_dir + "/shipped/" + s.ship->bundle;
   const bool gain = s.ship->verdict == "gain";
+  const bool simulated = !s.opened->world.empty();
   Shipped shipped;
-  shipped.bundle = target;
+  // A simulated campaign's record holds nothing of this machine: names below the state folder.
+  shipped.bundle = simulated ? "shipped/" + s.ship->bundle : target;
   shipped.gain = gain && !s.finals.empty() ? s.finals.back().gain : 0;
   shipped.recipe_path = s.opened->recipe_path;
 
@@ -162,6 +172,10 @@ Result<Shipped> WriteBundle(const CampaignState& s, const std::string& state_dir
     ATTUNE_RETURN_IF_ERROR(os::SyncFolder(state_dir + "/shipped"));
   }
   if (!gain) return shipped;
+  if (simulated) {  // a rehearsal's recipe stays in its bundle
+    shipped.recipe_path = shipped.bundle + "/recipe.tuned.yaml";
+    return shipped;
+  }
 
   const std::string beside = TunedPath(s.opened->recipe_path);
   shipped.recipe_path = target + "/recipe.tuned.yaml";

@@ -17,6 +17,8 @@ Result<Shipped> WriteBundle(const CampaignState& state, const std::string& state
 
 // "recipe.yaml" -> "recipe.tuned.yaml", in the same folder.
 std::string TunedPath(const std::string& recipe_path);
+// Where a stored path of Shipped lies: a rehearsal's record names it below the state folder.
+std::string ShippedPlace(const std::string& state_dir, const std::string& path);
 // argv as a shell line that a person may paste: `cd FOLDER && env A=1 prog args`.
 std::string CommandLine(const Recipe& recipe, const Effective& user);
 

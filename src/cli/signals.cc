@@ -7,10 +7,13 @@ namespace {
 
 volatile std::sig_atomic_t g_interrupts = 0;
 volatile std::sig_atomic_t g_detaches = 0;
+volatile std::sig_atomic_t g_continued = 0;
 
 void OnSignal(int signal) {
   if (signal == SIGINT) {
     g_interrupts = g_interrupts + 1;
+  } else if (signal == SIGCONT) {
+    g_continued = 1;
   } else {
     g_detaches = g_detaches + 1;
   }
@@ -29,12 +32,18 @@ void Install(int signal, void (*handler)(int)) {
 Signals::Signals(OnInterrupt first) : first_(first) {
   g_interrupts = 0;
   g_detaches = 0;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) Install(signal, OnSignal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCONT}) Install(signal, OnSignal);
   Install(SIGPIPE, SIG_IGN);
 }
 
 Signals::~Signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) Install(signal, SIG_DFL);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCONT}) Install(signal, SIG_DFL);
+}
+
+bool WentOn() {
+  const bool went_on = g_continued != 0;
+  g_continued = 0;
+  return went_on;
 }
 
 std::optional<std::string> Signals::Next() {

@@ -9,6 +9,10 @@ namespace attune::cli {
 
 enum class OnInterrupt { kDrain, kCancel, kDetach };
 
+// Whether the process was stopped (Ctrl-Z) and goes on since this was asked last: what it drew on
+// the terminal has moved.
+bool WentOn();
+
 class Signals {
  public:
   explicit Signals(OnInterrupt first);

@@ -4,8 +4,10 @@
 
 #include "attune/base/text.h"
 #include "attune/gates/calibration.h"
+#include "attune/report/report.h"
 #include "exit_code.h"
 #include "json_out.h"
+#include "ship.h"
 
 namespace attune::cli {
 namespace {
@@ -31,6 +33,9 @@ std::string Spent(const CampaignState& s) {
   }
   text += fmt::format("   {} launches in the search, {} failed ({} GPU-h)", counts.launched,
                       counts.failed, ShowGpuHours(s.ledger.failed));
+  if (s.llm_usd_micros > 0) {
+    text += fmt::format("   llm ${:.2f}", static_cast<double>(s.llm_usd_micros) / 1e6);
+  }
   return text;
 }
 
@@ -52,7 +57,8 @@ std::string NoiseAdvice(const CampaignState& s) {
       100 * s.calibration->band, 100 * s.calibration->sigma, runs);
 }
 
-std::string SummaryText(const CampaignState& s, int code, const std::string& why) {
+std::string SummaryText(const CampaignState& s, int code, const std::string& why,
+                        const std::string& folder) {
   std::string text;
   if (const FinalResult* f = Passed(s); f != nullptr && s.phase == Phase::kShipped) {
     text += fmt::format(
@@ -92,10 +98,19 @@ std::string SummaryText(const CampaignState& s, int code, const std::string& why
                         s.calibration->how);
   }
   text += Relaxed(s);
+  if (s.opened && !s.opened->world.empty()) {
+    text += fmt::format("  simulated in world {}; no real GPU was used\n",
+                        EscapeForDisplay(s.opened->world));
+  }
   text += "  spent     " + Spent(s) + "\n";
+  if (const FinalResult* f = Passed(s); f != nullptr && s.phase == Phase::kShipped && f->gain > 0) {
+    text += "  pays back " + PaysBack(s.ledger.Charged(), f->gain, s.recipe.workload.gpus) + "\n";
+  }
   if (s.shipped) {
-    if (s.phase == Phase::kShipped) text += "  recipe    " + s.shipped->recipe_path + "\n";
-    text += "  bundle    " + s.shipped->bundle + "\n";
+    if (s.phase == Phase::kShipped) {
+      text += "  recipe    " + ShippedPlace(folder, s.shipped->recipe_path) + "\n";
+    }
+    text += "  bundle    " + ShippedPlace(folder, s.shipped->bundle) + "\n";
   }
   text += s.Ended() ? fmt::format("  report    attune report {}\n", s.id.value)
                     : fmt::format("  next      attune resume {}\n", s.id.value);

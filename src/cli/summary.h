@@ -7,7 +7,9 @@
 
 namespace attune::cli {
 
-std::string SummaryText(const CampaignState& state, int code, const std::string& why);
+// `folder`: of the campaigns, where what a rehearsal shipped lies.
+std::string SummaryText(const CampaignState& state, int code, const std::string& why,
+                        const std::string& folder);
 std::string SummaryJson(const CampaignState& state, int code, const std::string& why);
 
 // Runs that would bring the band down to 3%, said when a campaign ends without a gain because its

@@ -91,18 +91,19 @@ void Terminal::Out(std::string_view text) {
 
 void Terminal::Note(std::string_view line) {
   if (!flags_.quiet) {
-    Write(err_fd_, fmt::format("{}\n", line));
+    Write(err_fd_, redact_(line) + "\n");
   }
 }
 
 void Terminal::Warn(std::string_view line) {
   const bool colour = err_colour_;
   Write(err_fd_, fmt::format("{}warning:{} {}\n", colour ? Code(Ink::kWarn) : "",
-                             colour ? "\x1b[0m" : "", line));
+                             colour ? "\x1b[0m" : "", redact_(line)));
 }
 
-void Terminal::Fail(std::string_view kind, int code, std::string_view message,
-                    std::string_view help) {
+void Terminal::Fail(std::string_view kind, int code, std::string_view raw_message,
+                    std::string_view raw_help) {
+  const std::string message = redact_(raw_message), help = redact_(raw_help);
   if (flags_.json) {
     JsonOut json("attune.error/1");
     json.Int("code", code);

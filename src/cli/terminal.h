@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "attune/base/redact.h"
 #include "attune/base/result.h"
 
 namespace attune::cli {
@@ -29,6 +30,9 @@ class Terminal {
   bool out_is_terminal() const { return out_terminal_; }
   bool err_is_terminal() const { return err_terminal_; }
   bool err_colour() const { return err_colour_; }
+
+  // A key: it is told nowhere. (The answer itself comes from the store, which holds none.)
+  void Hide(std::string_view name, std::string_view value) { redact_.Know(name, value); }
 
   // Part of the answer, as it is.
   void Out(std::string_view text);
@@ -56,6 +60,7 @@ class Terminal {
   bool out_colour_ = false, err_colour_ = false;
   bool out_failed_ = false, out_gone_ = false;
   TerminalFlags flags_;
+  Redactor redact_;  // over what is told
 };
 
 // Colour for a stream: NO_COLOR, TERM=dumb, CLICOLOR_FORCE and --color (cli.md section 3.1).

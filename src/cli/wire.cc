@@ -85,6 +85,11 @@ Result<LoadedRecipe> Wire::ReadRecipe(const std::string& path, const std::vector
   return LoadRecipe(path, RecipeOptions(set, set_file));
 }
 
+void Wire::Hide(std::string_view name, std::string_view value) {
+  terminal_.Hide(name, value);
+  log::Hide(name, value);
+}
+
 std::string Wire::progress() const {
   return flags_.progress.empty() ? config_.progress : flags_.progress;
 }

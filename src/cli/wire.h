@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attune/base/clock.h"
@@ -50,6 +51,9 @@ class Wire {
                             const std::vector<std::string>& set_file = {}) const;
   Result<LoadedRecipe> ReadRecipe(const std::string& path, const std::vector<std::string>& set = {},
                                   const std::vector<std::string>& set_file = {}) const;
+
+  // From now on `value` is said neither at the terminal nor in our log.
+  void Hide(std::string_view name, std::string_view value);
 
   // "auto", "bar", "plain" or "none": flag, else config.
   std::string progress() const;

@@ -1,12 +1,14 @@
 #include "attempt.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "attune/os/files.h"
 #include "run_folder.h"
+#include "stage_child.h"
 #include "stage_run.h"
 #include "wrapper_control.h"
 
@@ -40,7 +42,7 @@ class Attempt {
     start.token = plan_.spec.token.value;
     start.attempt = attempt_;
     start.process = os::Identify(getpid()).value_or(os::ProcessId{});
-    start.host = os::HostName();
+    start.host = NodeName();
     start.wall_ms = WrapperControl::WallNow();
     start.mono = started_ = WrapperControl::Now();
     start.job_id = FromEnvironment("SLURM_JOB_ID");
@@ -99,9 +101,23 @@ class Attempt {
             (void)os::ReplaceFile(folder_ + "/beat", Encode(beat));
           });
       exit = run.Run();
+      WhoseTerm(exit, control);
     }
     Insist(folder + "/exit", Encode(exit));
     return exit;
+  }
+
+  // A scheduler sends TERM to the job's processes and to us; theirs may come first.
+  static void WhoseTerm(ExitRecord& exit, WrapperControl& control) {
+    constexpr int kTermCode = 128 + SIGTERM;
+    if (exit.ending != Ending::kExited || (exit.signal != SIGTERM && exit.code != kTermCode)) {
+      return;
+    }
+    for (int i = 0; i < 10 && !control.launch_ending(); ++i) {
+      usleep(50'000);
+      control.Look();
+    }
+    exit.ending = control.launch_ending().value_or(exit.ending);
   }
 
   // Space set aside while there is some, given back when a record finds the disk full: a job that
@@ -150,6 +166,11 @@ Result<AttemptEnd> RunAttempt(const std::string& launch_folder, int attempt, os:
   ATTUNE_TRY(Plan plan, DecodePlan(bytes));
   if (BaseName(launch_folder) != plan.spec.token.value) {
     return Fail(ErrorCode::kInvalidInput, "the plan in " + launch_folder + " is for another token");
+  }
+  if (attempt > 0) {
+    // The scheduler put the job back into its queue. What the first attempt has held is paid for;
+    // a second one needs a hold of its own, so attune makes it a new launch.
+    return AttemptEnd::kOwnedByOther;
   }
   WrapperControl::BlockSignals();
   Attempt run(std::move(plan), launch_folder, attempt);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attune/os/files.h"
+#include "ranks.h"
 
 namespace attune::launch {
 namespace {
@@ -30,7 +31,7 @@ FolderView::FolderView(std::string launch_folder, Plan plan, int attempt)
     StageView view;
     view.stage = &stage;
     view.folder = folder_ + "/" + stage.run.value;
-    view.logs.resize(static_cast<std::size_t>(std::max(1, stage.ranks)));
+    view.logs.resize(static_cast<std::size_t>(LogsOf(stage)));
     stages_.push_back(std::move(view));
   }
 }
@@ -52,11 +53,34 @@ bool FolderView::Refresh() {
   for (StageView& view : stages_) {
     news = ReadOnce(view.start, view.folder + "/start", DecodeStart) || news;
     news = ReadOnce(view.exit, view.folder + "/exit", DecodeExit) || news;
+  }
+  records_changed_ = news;
+  for (StageView& view : stages_) {
     for (int rank = 0; rank < static_cast<int>(view.logs.size()); ++rank) {
       news = ReadLog(view, rank) || news;
     }
   }
   return news;
+}
+
+std::int64_t FolderView::fresh_lines() const {
+  std::int64_t lines = 0;
+  for (const StageView& view : stages_) {
+    for (const LogChunk& chunk : view.fresh) {
+      lines += std::count(chunk.bytes.begin(), chunk.bytes.end(), '\n');
+    }
+  }
+  return lines;
+}
+
+std::int64_t FolderView::fresh_bytes() const {
+  std::int64_t bytes = 0;
+  for (const StageView& view : stages_) {
+    for (const LogChunk& chunk : view.fresh) {
+      bytes += static_cast<std::int64_t>(chunk.bytes.size());
+    }
+  }
+  return bytes;
 }
 
 // Bytes up to the last stamp, cut where the arrival time changes. What no stamp covers is handed
@@ -168,26 +192,32 @@ std::vector<StageObservation> FolderView::TakeStages(Millis now_mono, bool same_
   return out;
 }
 
-Millis FolderView::LastSign() const {
-  Millis last{0};
-  if (!start_) {
-    return last;
+void Conclude(const FolderView& view, const std::optional<LostRecord>& lost, Observation& o) {
+  const int slots = view.plan().spec.slots;
+  if (!view.exit()) {
+    o.charged = ChargeFor(slots, lost ? lost->held : Millis{0});
+    o.source = ChargeSource::kLastBeat;
+    o.end_hint = RunEnd::kLost;
+    o.detail = lost && lost->survivors
+                   ? "its wrapper was killed; the processes it left were ended by attune"
+                   : "its wrapper was killed and left no exit record";
+    return;
   }
-  if (beat_) {
-    last = std::max(last, beat_->mono - start_->mono);
+  const ExitRecord& exit = *view.exit();
+  o.charged = ChargeFor(slots, exit.held);
+  o.source = ChargeSource::kWrapper;
+  o.detail = exit.detail;
+  if (exit.survivors > 0) {
+    o.detail = std::to_string(exit.survivors) + " processes could not be killed";
   }
-  for (const StageView& view : stages_) {
-    if (view.exit) {
-      last = std::max(last, view.exit->mono - start_->mono);
-    }
-    for (int rank = 0; rank < static_cast<int>(view.logs.size()); ++rank) {
-      // File times are wall time: set against the start record's wall time, never against now.
-      if (const auto facts = os::StatFile(view.folder + "/" + RankFile("out", rank))) {
-        last = std::max(last, Millis{facts->modified_wall_ms - start_->wall_ms});
-      }
-    }
+  const bool any_started = std::any_of(o.stages.begin(), o.stages.end(),
+                                       [](const StageObservation& s) { return s.started; });
+  if (exit.ending == Ending::kTerminated) {
+    o.end_hint = RunEnd::kCancelledOutside;
+    o.detail = "somebody else sent its wrapper a signal";
+  } else if (exit.ending == Ending::kBroken && !any_started) {
+    o.end_hint = RunEnd::kNeverStarted;
   }
-  return last;
 }
 
 }  // namespace attune::launch

@@ -20,6 +20,11 @@ class FolderView {
 
   // Reads what is new. Returns whether anything differs from the last call.
   bool Refresh();
+  // Of what TakeStages would hand out: whole lines, and bytes.
+  std::int64_t fresh_lines() const;
+  std::int64_t fresh_bytes() const;
+  // Whether the last Refresh found a record or a state, and not only more output.
+  bool records_changed() const { return records_changed_; }
 
   // Nobody writes here any more although no exit record says so: what no stamp covers is final too.
   void MarkOver() { over_ = true; }
@@ -32,9 +37,6 @@ class FolderView {
   std::string attempt_folder() const { return folder_; }
   bool stop_asked() const { return stop_asked_; }
   bool LogsComplete() const;  // every byte of every stage that has ended was read
-
-  // Of the attempt, on the wrapper's own clock since its start: last beat or log growth.
-  Millis LastSign() const;
 
  private:
   struct RankLog {
@@ -58,8 +60,12 @@ class FolderView {
   std::optional<StartRecord> start_;
   std::optional<ExitRecord> exit_;
   std::optional<BeatRecord> beat_;
-  bool stop_asked_ = false, over_ = false;
+  bool stop_asked_ = false, over_ = false, records_changed_ = false;
   std::vector<StageView> stages_;
 };
+
+// What is charged and how the launch ended, once it is over: by its exit record, else by `lost`.
+// The stages of `o` must be set.
+void Conclude(const FolderView& view, const std::optional<LostRecord>& lost, Observation& o);
 
 }  // namespace attune::launch

@@ -10,14 +10,6 @@
 namespace attune::launch {
 namespace {
 
-bool IsPlainName(std::string_view s) {
-  return !s.empty() && s.size() <= 128 && s[0] != '.' && s[0] != '-' &&
-         std::all_of(s.begin(), s.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-                  c == '_';
-         });
-}
-
 bool HasNul(std::string_view s) { return s.find('\0') != std::string_view::npos; }
 
 std::string WhyInvalid(const Stage& stage) {
@@ -44,6 +36,10 @@ std::string WhyInvalid(const Stage& stage) {
   }
   if (stage.ranks < 0 || stage.ranks > 1024) {
     return "run " + name + " asks for " + std::to_string(stage.ranks) + " ranks";
+  }
+  if (stage.nodes < 1 || stage.node_rank < 0 || stage.node_rank >= stage.nodes ||
+      HasNul(stage.master_addr) || stage.master_port < 0 || stage.master_port > 65'535) {
+    return "run " + name + " has no right place among its nodes";
   }
   return {};
 }
@@ -73,6 +69,15 @@ class FieldReader {
   bool ok_ = true;
 };
 
+bool ReadSmall(std::string_view text, int& into) {
+  const auto n = ParseInt(text);
+  if (!n || *n < 0 || *n > 1'000'000) {
+    return false;
+  }
+  into = static_cast<int>(*n);
+  return true;
+}
+
 constexpr std::array<std::pair<Ending, std::string_view>, 7> kEndings = {{
     {Ending::kExited, "exited"},
     {Ending::kStopped, "stopped"},
@@ -84,6 +89,22 @@ constexpr std::array<std::pair<Ending, std::string_view>, 7> kEndings = {{
 }};
 
 }  // namespace
+
+bool IsPathBelow(std::string_view path) {
+  const auto parts = Split(path, '/');
+  return !path.empty() && path.find('\0') == std::string_view::npos &&
+         std::none_of(parts.begin(), parts.end(), [](std::string_view part) {
+           return part.empty() || part == "." || part == "..";
+         });
+}
+
+bool IsPlainName(std::string_view s) {
+  return !s.empty() && s.size() <= 128 && s[0] != '.' && s[0] != '-' &&
+         std::all_of(s.begin(), s.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+                  c == '_';
+         });
+}
 
 std::string WhyInvalid(const LaunchSpec& spec) {
   if (!IsPlainName(spec.token.value)) {
@@ -120,7 +141,13 @@ std::string EncodePlan(const Plan& plan) {
   for (const Stage& stage : plan.spec.stages) {
     r.Add("stage", stage.run.value);
     r.Add("workdir", stage.workdir);
-    r.Add("ranks", stage.ranks);
+    r.Add("ranks", stage.kind == RanksKind::kEnv ? stage.ranks : 0);
+    if (stage.nodes > 1) {
+      r.Add("nodes", stage.nodes);
+      r.Add("node_rank", stage.node_rank);
+      r.Add("master_addr", stage.master_addr);
+      r.Add("master_port", stage.master_port);
+    }
     for (const std::string& arg : stage.argv) {
       r.Add("arg", arg);
     }
@@ -156,9 +183,16 @@ Result<Plan> DecodePlan(std::string_view bytes) {
     if (key == "workdir") {
       stage.workdir = value;
     } else if (key == "ranks") {
-      const auto ranks = ParseInt(value);
-      ok = ok && ranks;
-      stage.ranks = static_cast<int>(ranks.value_or(0));
+      ok = ReadSmall(value, stage.ranks) && ok;
+      stage.kind = stage.ranks > 0 ? RanksKind::kEnv : RanksKind::kNone;
+    } else if (key == "nodes") {
+      ok = ReadSmall(value, stage.nodes) && ok;
+    } else if (key == "node_rank") {
+      ok = ReadSmall(value, stage.node_rank) && ok;
+    } else if (key == "master_addr") {
+      stage.master_addr = value;
+    } else if (key == "master_port") {
+      ok = ReadSmall(value, stage.master_port) && ok;
     } else if (key == "arg") {
       stage.argv.push_back(value);
     } else if (key == "env") {
@@ -334,9 +368,11 @@ std::string EncodeStop(std::string_view by, std::int64_t wall_ms) {
   return r.Encode();
 }
 
-std::string Encode(Stamp s) {
+namespace {
+
+std::string EncodePair(std::int64_t first, std::int64_t second) {
   std::string out;
-  for (const std::int64_t v : {s.end, s.ms}) {
+  for (const std::int64_t v : {first, second}) {
     for (int byte = 0; byte < 8; ++byte) {
       out += static_cast<char>((static_cast<std::uint64_t>(v) >> (8 * byte)) & 0xff);
     }
@@ -344,21 +380,39 @@ std::string Encode(Stamp s) {
   return out;
 }
 
+std::int64_t NumberAt(std::string_view bytes, std::size_t at) {
+  std::uint64_t v = 0;
+  for (std::size_t byte = 0; byte < 8; ++byte) {
+    v |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[at + byte])) << (8 * byte);
+  }
+  return static_cast<std::int64_t>(v);
+}
+
+}  // namespace
+
+std::string Encode(Stamp s) { return EncodePair(s.end, s.ms); }
+std::string Encode(ErrRange r) { return EncodePair(r.from, r.end); }
+
 std::vector<Stamp> DecodeStamps(std::string_view bytes) {
   std::vector<Stamp> out;
-  const auto number = [&](std::size_t at) {
-    std::uint64_t v = 0;
-    for (std::size_t byte = 0; byte < 8; ++byte) {
-      v |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[at + byte])) << (8 * byte);
-    }
-    return static_cast<std::int64_t>(v);
-  };
   for (std::size_t at = 0; at + kStampBytes <= bytes.size(); at += kStampBytes) {
-    const Stamp s{number(at), number(at + 8)};
+    const Stamp s{NumberAt(bytes, at), NumberAt(bytes, at + 8)};
     if (s.end <= (out.empty() ? 0 : out.back().end) || s.ms < (out.empty() ? 0 : out.back().ms)) {
       break;
     }
     out.push_back(s);
+  }
+  return out;
+}
+
+std::vector<ErrRange> DecodeErrRanges(std::string_view bytes) {
+  std::vector<ErrRange> out;
+  for (std::size_t at = 0; at + kErrRangeBytes <= bytes.size(); at += kErrRangeBytes) {
+    const ErrRange r{NumberAt(bytes, at), NumberAt(bytes, at + 8)};
+    if (r.end <= r.from || r.from < (out.empty() ? 0 : out.back().end)) {
+      break;
+    }
+    out.push_back(r);
   }
   return out;
 }

@@ -13,8 +13,8 @@
 //       wrapper.log        the wrapper's own words
 //       r007/              one stage, named by its run; the job's ATTUNE_RUN_DIR
 //         start  exit  stop
-//         out  stamps      stdout and stderr as they came; arrival times   (out.1, stamps.1: rank
-//         1)
+//         out  stamps  errs  stdout and stderr as they came, when, and which bytes are stderr's
+//                            (out.1, stamps.1, errs.1: rank 1)
 #pragma once
 
 #include <optional>
@@ -41,6 +41,11 @@ struct Plan {
 };
 std::string EncodePlan(const Plan& plan);
 Result<Plan> DecodePlan(std::string_view bytes);
+// Of a token or a run: it becomes a name in a folder. a-z 0-9 - . _, at most 128, no '.' or '-'
+// first.
+bool IsPlainName(std::string_view name);
+// A relative path without "", "." or ".." in it: it can't leave the folder it is meant below.
+bool IsPathBelow(std::string_view path);
 // Why the plan can't be run: names, NUL bytes, relative folders. Empty: it can.
 std::string WhyInvalid(const LaunchSpec& spec);
 inline constexpr std::int64_t kMaxPlanBytes = 16 << 20;
@@ -115,6 +120,15 @@ inline constexpr int kStampBytes = 16;  // two little-endian 64-bit numbers
 std::string Encode(Stamp s);
 // Whole entries only; stops at the first that does not rise.
 std::vector<Stamp> DecodeStamps(std::string_view bytes);
+
+// One entry of `errs`: these bytes of `out` came through stderr.
+struct ErrRange {
+  std::int64_t from = 0, end = 0;
+};
+inline constexpr int kErrRangeBytes = 16;  // likewise
+std::string Encode(ErrRange r);
+// Whole entries only; stops at the first that is empty or lies before the one before it.
+std::vector<ErrRange> DecodeErrRanges(std::string_view bytes);
 
 inline constexpr std::int64_t kMaxRecordBytes = 64 << 10;
 // nullopt: absent, torn or unreadable.

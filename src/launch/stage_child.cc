@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -44,7 +45,7 @@ struct Failure {
 // Never returns. Runs in the child of a process without threads.
 [[noreturn]] void Become(const std::string& program, std::vector<std::string> argv,
                          std::vector<std::string> entries, const std::string& workdir, int go,
-                         int failure, int output, pid_t wrapper) {
+                         int failure, int output, int errors, pid_t wrapper) {
   setsid();
   // The wrapper holds the pipe, the limit and the records: without it nobody would end this job.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -67,7 +68,7 @@ struct Failure {
   const int null = open("/dev/null", O_RDONLY);
   dup2(null, 0);
   dup2(output, 1);
-  dup2(output, 2);
+  dup2(errors, 2);
   dup2(failure, 3);
   fcntl(3, F_SETFD, FD_CLOEXEC);
   CloseFrom(4);
@@ -87,7 +88,7 @@ struct Failure {
 
 Result<WaitingChild> WaitingChild::Fork(const std::vector<std::string>& argv,
                                         const os::Environment& env, const std::string& workdir,
-                                        int output) {
+                                        int output, int errors) {
   WaitingChild child;
   const auto path = env.find("PATH");
   ATTUNE_TRY(child.program_,
@@ -115,7 +116,7 @@ Result<WaitingChild> WaitingChild::Fork(const std::vector<std::string>& argv,
   if (child.pid_ == 0) {
     child.go_.Close();  // else its own copy would keep `go` open for ever
     Become(child.program_, argv, std::move(entries), workdir, go_read.get(), failure_write.get(),
-           output, wrapper);
+           output, errors, wrapper);
   }
   return child;
 }
@@ -137,9 +138,17 @@ std::string WaitingChild::Go() {
          ": " + strerror(why.error);
 }
 
+std::string NodeName() {
+  const char* name = getenv("SLURMD_NODENAME");
+  return name == nullptr || *name == '\0' ? os::HostName() : std::string(name).substr(0, 256);
+}
+
 os::Environment JobEnvironment(os::Environment node, const os::Environment& stage,
                                const std::string& token, const std::string& folder) {
-  std::erase_if(node, [](const auto& entry) { return entry.first.starts_with("ATTUNE_"); });
+  // Of the session that submitted, which is over before the job is: its connection, its agent.
+  std::erase_if(node, [](const auto& entry) {
+    return entry.first.starts_with("ATTUNE_") || entry.first.starts_with("SSH_");
+  });
   for (const auto& [name, value] : stage) {
     node[name] = value;
   }

@@ -17,9 +17,10 @@ namespace attune::launch {
 // anything.
 class WaitingChild {
  public:
-  // stdin /dev/null, stdout and stderr into `output`; own session; killed when the wrapper dies.
+  // stdin /dev/null, stdout into `output`, stderr into `errors`; own session; killed when the
+  // wrapper dies.
   static Result<WaitingChild> Fork(const std::vector<std::string>& argv, const os::Environment& env,
-                                   const std::string& workdir, int output);
+                                   const std::string& workdir, int output, int errors);
   pid_t pid() const { return pid_; }
   // Empty: the program runs now. Else why it could not be started; the child is then ending.
   std::string Go();
@@ -30,7 +31,11 @@ class WaitingChild {
   std::string program_;
 };
 
-// What the job sees: the node's environment without ATTUNE_*, then the stage's names, then ours.
+// As the scheduler calls it, so that it can be named to the scheduler; else the host's own name.
+std::string NodeName();
+
+// What the job sees: the node's environment without ATTUNE_* and SSH_*, then the stage's names,
+// then ours.
 os::Environment JobEnvironment(os::Environment node, const os::Environment& stage,
                                const std::string& token, const std::string& folder);
 

@@ -15,6 +15,7 @@
 #include <set>
 
 #include "attune/os/files.h"
+#include "slurm_rank.h"
 #include "stage_child.h"
 
 namespace attune::launch {
@@ -26,6 +27,8 @@ constexpr Millis kAfterKill{4'000};
 // Processes that outlive a stage which ended by itself had their time: a shorter grace.
 constexpr Millis kStrayGrace{2'000};
 constexpr Millis kScanEvery{100};
+// Of the output's end, in which srun says who failed first.
+constexpr std::int64_t kSrunWords = 256 << 10;
 
 // A port that was free a moment ago, for ranks that meet on this node.
 int FreePort() {
@@ -39,6 +42,19 @@ int FreePort() {
     return 29'500;  // PyTorch's own default
   }
   return ntohs(address.sin_port);
+}
+
+bool MakePipe(os::Fd& read_end, os::Fd& write_end) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    return false;
+  }
+  read_end = os::Fd(ends[0]);
+  write_end = os::Fd(ends[1]);
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  // Room for a moment in which the disk makes us wait; the default of 64 KiB fills at once.
+  fcntl(ends[0], F_SETPIPE_SZ, 1 << 20);
+  return true;
 }
 
 }  // namespace
@@ -76,7 +92,9 @@ bool StageRun::Begin() {
   }
   const int count = std::max(1, stage_.ranks);
   std::vector<WaitingChild> children;
-  const std::string port = stage_.ranks > 0 ? std::to_string(FreePort()) : std::string();
+  const bool alone = stage_.nodes == 1;
+  const std::string addr = alone ? "127.0.0.1" : stage_.master_addr;
+  const std::string port = std::to_string(alone ? FreePort() : stage_.master_port);
   std::string exec_error;
   for (int number = 0; number < count && exec_error.empty(); ++number) {
     Rank rank;
@@ -86,24 +104,24 @@ bool StageRun::Begin() {
       return broken(sink.error().message);
     }
     rank.sink = std::make_unique<LogSink>(std::move(*sink));
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) {
+    os::Fd write_output, write_errors;
+    if (!MakePipe(rank.output, write_output) || !MakePipe(rank.errors, write_errors)) {
       return broken("no pipe for the output");
     }
-    rank.output = os::Fd(ends[0]);
-    const os::Fd write_end(ends[1]);
-    fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    // Room for a moment in which the disk makes us wait; the default of 64 KiB fills at once.
-    fcntl(ends[0], F_SETPIPE_SZ, 1 << 20);
     os::Environment env =
         JobEnvironment(os::OwnEnvironment(), stage_.env, plan_.spec.token.value, folder_);
+    // For ranks that something below the wrapper starts: `attune-wrapper rank` (slurm_rank.h).
+    env["ATTUNE_PORT"] = port;
     if (stage_.ranks > 0) {
-      env["RANK"] = env["LOCAL_RANK"] = std::to_string(number);
-      env["WORLD_SIZE"] = env["LOCAL_WORLD_SIZE"] = std::to_string(count);
-      env["MASTER_ADDR"] = "127.0.0.1";
+      env["RANK"] = std::to_string(stage_.node_rank * count + number);
+      env["LOCAL_RANK"] = std::to_string(number);
+      env["WORLD_SIZE"] = std::to_string(stage_.nodes * count);
+      env["LOCAL_WORLD_SIZE"] = std::to_string(count);
+      env["MASTER_ADDR"] = addr;
       env["MASTER_PORT"] = port;
     }
-    auto child = WaitingChild::Fork(stage_.argv, env, stage_.workdir, write_end.get());
+    auto child = WaitingChild::Fork(stage_.argv, env, stage_.workdir, write_output.get(),
+                                    write_errors.get());
     if (!child) {
       exec_error = child.error().message;
       rank.reaped = true;
@@ -119,7 +137,7 @@ bool StageRun::Begin() {
     start.attempt = attempt_;
     start.run = stage_.run.value;
     start.process = os::Identify(ranks_[0].pid).value_or(os::ProcessId{});
-    start.host = os::HostName();
+    start.host = NodeName();
     start.wall_ms = WrapperControl::WallNow();
     start.mono = started_ = WrapperControl::Now();
     if (const Status saved = save_(folder_ + "/start", Encode(start)); !saved) {
@@ -133,7 +151,7 @@ bool StageRun::Begin() {
   }
   if (!exec_error.empty()) {
     // Into the log too: that is where people and the failure classes look.
-    ranks_[0].sink->Write("attune: " + exec_error + "\n", Since());
+    ranks_[0].sink->Write("attune: " + exec_error + "\n", Stream::kErr, Since());
     exit_.detail = exec_error;
     asked_ = Ending::kExecFailed;
     children.clear();
@@ -177,35 +195,46 @@ void StageRun::Loop() {
 void StageRun::Wait() {
   std::vector<pollfd> fds;
   fds.push_back({control_.signal_fd(), POLLIN, 0});
+  bool holding = false;
   for (const Rank& rank : ranks_) {
-    if (rank.output.valid()) {
-      fds.push_back({rank.output.get(), POLLIN, 0});
+    for (const os::Fd* pipe : {&rank.output, &rank.errors}) {
+      if (pipe->valid()) {
+        fds.push_back({pipe->get(), POLLIN, 0});
+      }
     }
+    holding = holding || rank.sink->holding();
   }
   // While it is being ended the next look is soon; else as often as `stop` is looked for.
   const Millis wait =
-      term_at_ || AllReaped() ? std::min(control_.poll(), Millis{20}) : control_.poll();
+      term_at_ || AllReaped()
+          ? std::min(control_.poll(), Millis{20})
+          : (holding ? std::min(control_.poll(), LogSink::kHoldTime) : control_.poll());
   poll(fds.data(), fds.size(), static_cast<int>(wait.count()));
 }
 
-bool StageRun::Pump(Rank& rank) {
+bool StageRun::Pump(Rank& rank, os::Fd& pipe) {
   char buffer[65'536];
-  const ssize_t n = read(rank.output.get(), buffer, sizeof buffer);
+  const ssize_t n = read(pipe.get(), buffer, sizeof buffer);
   if (n > 0) {
-    rank.sink->Write({buffer, static_cast<std::size_t>(n)}, Since());
+    const Stream stream = &pipe == &rank.errors ? Stream::kErr : Stream::kOut;
+    rank.sink->Write({buffer, static_cast<std::size_t>(n)}, stream, Since());
     return true;
   }
   if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-    rank.output.Close();
+    pipe.Close();
   }
   return n < 0 && errno == EINTR;
 }
 
 void StageRun::PumpAll() {
   for (Rank& rank : ranks_) {
-    // Bounded: a job that prints without end must not keep us from its limit.
-    for (int i = 0; i < 64 && rank.output.valid() && Pump(rank); ++i) {
+    // What failed is told on stderr, after what was done: so stdout first.
+    for (os::Fd* pipe : {&rank.output, &rank.errors}) {
+      // Bounded: a job that prints without end must not keep us from its limit.
+      for (int i = 0; i < 64 && pipe->valid() && Pump(rank, *pipe); ++i) {
+      }
     }
+    rank.sink->Tick(Since());
   }
 }
 
@@ -325,9 +354,11 @@ void StageRun::EnforceEnd() {
 
 void StageRun::Finish() {
   for (Rank& rank : ranks_) {
-    while (rank.output.valid() && Pump(rank)) {
+    for (os::Fd* pipe : {&rank.output, &rank.errors}) {
+      while (pipe->valid() && Pump(rank, *pipe)) {
+      }
+      pipe->Close();
     }
-    rank.output.Close();
     rank.sink->Finish(Since());
     exit_.log_bytes += rank.sink->bytes();
     exit_.log_dropped += rank.sink->dropped();
@@ -338,6 +369,15 @@ void StageRun::Finish() {
   if (exit_.ending == Ending::kExecFailed) {
     exit_.code = 127;
     exit_.signal.reset();
+  }
+  const bool failed = exit_.signal || exit_.code.value_or(0) != 0;
+  if (stage_.argv[0] == "srun" && failed && exit_.ending == Ending::kExited) {
+    const auto said = os::ReadTail(folder_ + "/out", kSrunWords);
+    if (const auto first = said ? FirstFailedRank(*said) : std::nullopt) {
+      exit_.rank = first->rank;
+      exit_.code = first->code;
+      exit_.signal = first->signal;
+    }
   }
   exit_.strays = static_cast<int>(strays_.size());
   exit_.mono = WrapperControl::Now();

@@ -36,19 +36,18 @@ class StageRun {
   struct Rank {
     int number = 0;
     pid_t pid = 0;
-    os::Fd output;  // read end
+    os::Fd output, errors;  // read ends
     std::unique_ptr<LogSink> sink;
     bool reaped = false;
     std::optional<int> code, signal;
   };
 
   bool Begin();  // false: exit_ says why not
-  bool StartRank(int number, int ranks);
   void AskToEnd(Ending ending);
   void Loop();
   void Wait();
   void PumpAll();
-  bool Pump(Rank& rank);  // false: nothing to read now
+  bool Pump(Rank& rank, os::Fd& pipe);  // false: nothing to read now
   void Reap();
   void NoteRankEnd(Rank& rank, int status);
   void EnforceEnd();

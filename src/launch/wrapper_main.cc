@@ -3,9 +3,11 @@
 //
 //   attune-wrapper submit ROOT            plan on stdin; starts it detached, prints its start
 //   record attune-wrapper run FOLDER [ATTEMPT]   runs the plan in FOLDER, in the foreground
+//   attune-wrapper rank PROGRAM [ARGUMENT ...]   below srun: becomes one rank of a stage
+//   attune-wrapper serve                  one request on stdin (exchange.h), its answer on stdout
 //
-// Exit codes: 0; 3 another owns this attempt; 10 refused, 11 disk full, 12 permission: nothing was
-// started; 75 the fate is not known yet: look for the token.
+// Exit codes: 0; 3 another owns this attempt; 4 not there (serve); 10 refused, 11 disk full, 12
+// permission: nothing was started; 75 the fate is not known yet: look for the token, or ask again.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,11 +26,14 @@
 #include "attune/base/text.h"
 #include "attune/os/files.h"
 #include "run_folder.h"
+#include "serve.h"
+#include "slurm_rank.h"
 
 namespace attune::launch {
 namespace {
 
-constexpr int kOk = 0, kOther = 3, kRefused = 10, kFull = 11, kDenied = 12, kUnknown = 75;
+constexpr int kOk = 0, kOther = 3, kNotThere = 4, kRefused = 10, kFull = 11, kDenied = 12,
+              kUnknown = 75;
 constexpr Millis kLockWait{10'000};
 
 int Report(int code, const std::string& why) {
@@ -75,20 +80,46 @@ Result<std::string> ReadStdin() {
   }
 }
 
+int Print(std::string_view rest) {
+  while (!rest.empty()) {
+    const ssize_t n = write(1, rest.data(), rest.size());
+    if (n <= 0 && errno != EINTR) {
+      return Report(kUnknown, "the answer could not be printed");
+    }
+    rest.remove_prefix(n > 0 ? static_cast<std::size_t>(n) : 0);
+  }
+  return kOk;
+}
+
+int AnswerOne() {
+  const auto request = ReadStdin();
+  const auto answer = request ? Serve(*request) : request;
+  if (answer) {
+    return Print(*answer);
+  }
+  switch (answer.error().code) {
+    case ErrorCode::kNotFound:
+      return Report(kNotThere, answer.error().message);
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kTimeout:
+      return Report(kUnknown, answer.error().message);
+    case ErrorCode::kFull:
+    case ErrorCode::kDenied:
+    case ErrorCode::kInvalidInput:
+    case ErrorCode::kCorrupt:
+    case ErrorCode::kNewerFormat:
+    case ErrorCode::kInternal:
+      break;
+  }
+  return Report(answer.error());
+}
+
 int PrintStart(const std::string& folder) {
   const auto bytes = ReadRecordFile(AttemptFolder(folder, 0) + "/start");
   if (!bytes || !DecodeStart(*bytes)) {
     return Report(kUnknown, "the start record in " + folder + " can't be read");
   }
-  std::string_view rest = *bytes;
-  while (!rest.empty()) {
-    const ssize_t n = write(1, rest.data(), rest.size());
-    if (n <= 0 && errno != EINTR) {
-      return Report(kUnknown, "the start record could not be printed");
-    }
-    rest.remove_prefix(n > 0 ? static_cast<std::size_t>(n) : 0);
-  }
-  return kOk;
+  return Print(*bytes);
 }
 
 // The folder, a lock on it, and the plan in it. A folder of the same token with the same plan is
@@ -157,6 +188,17 @@ Status PlacePlan(const std::string& root, const std::string& folder, const std::
   _exit(kRefused);
 }
 
+std::string WhyNoFolder(const Plan& plan) {
+  for (const Stage& stage : plan.spec.stages) {
+    struct stat st {};
+    if (stat(stage.workdir.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) {
+      return "the working folder " + stage.workdir + " of run " + stage.run.value +
+             " does not exist on " + os::HostName();
+    }
+  }
+  return {};
+}
+
 int Submit(const std::string& root) {
   const auto bytes = ReadStdin();
   if (!bytes) {
@@ -167,6 +209,10 @@ int Submit(const std::string& root) {
     return Report(plan.error());
   }
   const std::string folder = root + "/" + plan->spec.token.value;
+  if (const std::string why = WhyNoFolder(*plan);
+      !why.empty() && !os::Exists(AttemptFolder(folder, 0) + "/start")) {
+    return Report(kRefused, why);
+  }
   os::Fd lock;
   if (const Status placed = PlacePlan(root, folder, *bytes, lock); !placed) {
     return placed.error().code == ErrorCode::kUnavailable ? Report(kUnknown, placed.error().message)
@@ -229,6 +275,9 @@ os::Fd Inherited(const std::string& text) {
 }
 
 int Main(std::span<char*> args) {
+  if (args.size() >= 3 && std::string_view(args[1]) == "rank") {
+    return Report(BecomeRank({args.begin() + 2, args.end()}));
+  }
   umask(077);
   // A full disk, or a reader that is gone, is an error to handle and no reason to die.
   signal(SIGPIPE, SIG_IGN);
@@ -236,6 +285,9 @@ int Main(std::span<char*> args) {
   const std::vector<std::string> words(args.begin() + 1, args.end());
   if (words.size() == 2 && words[0] == "submit") {
     return Submit(words[1]);
+  }
+  if (words.size() == 1 && words[0] == "serve") {
+    return AnswerOne();
   }
   if (words.size() >= 2 && words.size() <= 5 && words[0] == "run") {
     const auto attempt = words.size() > 2 ? ParseInt(words[2]) : 0;
@@ -245,7 +297,9 @@ int Main(std::span<char*> args) {
                  words.size() > 4 ? Inherited(words[4]) : os::Fd());
     }
   }
-  return Report(2, "usage: attune-wrapper submit ROOT | attune-wrapper run FOLDER [ATTEMPT]");
+  return Report(2,
+                "usage: attune-wrapper submit ROOT | run FOLDER [ATTEMPT] | "
+                "rank PROGRAM [ARGUMENT ...] | serve");
 }
 
 }  // namespace

@@ -26,6 +26,12 @@ class Dialect {
   virtual bool Quick(const LogLine& line, const StepBook& book, StepLine& out) = 0;
   // Called for the lines that Quick left, with what stands in them. True: `out` is a step.
   virtual bool Read(const LogLine& line, const LineHits& hits, StepBook& book, StepLine& out) = 0;
+  // Called at the log's end until it is false. True: `out` is a step that waited for more lines.
+  virtual bool AtEnd(StepBook& book, StepLine& out) {
+    (void)book;
+    (void)out;
+    return false;
+  }
 };
 
 std::unique_ptr<Dialect> MakeMegatron();
@@ -34,6 +40,8 @@ std::unique_ptr<Dialect> MakeAutoModel();
 std::unique_ptr<Dialect> MakeVerl();
 std::unique_ptr<Dialect> MakeTorchtune();
 std::unique_ptr<Dialect> MakeDeepSpeed();
+std::unique_ptr<Dialect> MakeHfTrainer();
+std::unique_ptr<Dialect> MakeSlime();
 Result<std::unique_ptr<Dialect>> MakeCustom(const std::string& pattern);
 
 // The dialects that need no pattern, by the word of LogSpec.dialect.
@@ -45,7 +53,8 @@ inline constexpr DialectWord kDialects[] = {
     {"megatron-lm", &MakeMegatron}, {"megatron-bridge", &MakeMegatron},
     {"automodel", &MakeAutoModel},  {"torchtitan", &MakeTorchtitan},
     {"torchtune", &MakeTorchtune},  {"verl", &MakeVerl},
-    {"deepspeed", &MakeDeepSpeed},
+    {"deepspeed", &MakeDeepSpeed},  {"hf-trainer", &MakeHfTrainer},
+    {"slime", &MakeSlime},
 };
 
 }  // namespace attune

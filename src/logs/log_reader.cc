@@ -49,13 +49,20 @@ class LogReader final : public LogParser {
     arrival_ms_ = arrival_ms;
     lines_.Feed(bytes);
   }
-  void Finish() override { lines_.Finish(); }
+  void Finish() override {
+    lines_.Finish();
+    // What only the end of the log completes has its place there.
+    LogLine end;
+    end.number = last_line_;
+    for (StepLine step; dialect_->AtEnd(book_, step); step = {}) OnStep(end, std::move(step));
+  }
 
   LogNews Take() override {
     LogNews news;
     news.steps = book_.TakeSteps();
     news.argument_block = block_.TakeComplete();
     news.memory = book_.TakeMemory();
+    news.progress = book_.TakeProgress();
     const std::optional<FailureSign>& cause = watch_.cause();
     const FailureSign now = cause.value_or(FailureSign{});
     if (now != told_) {
@@ -100,7 +107,7 @@ class LogReader final : public LogParser {
     line.text = prefix.rest;
     line.source = prefix.source;
     line.rank = prefix.rank;
-    line.number = piece.number;
+    line.number = last_line_ = piece.number;
     line.arrival_ms = arrival_ms_;
     line.ended = piece.ended;
     OnLine(line);
@@ -168,7 +175,7 @@ class LogReader final : public LogParser {
   FailureSign told_;
   std::string grad_norm_, plain_;
   std::vector<std::string> marked_, markers_;
-  std::int64_t arrival_ms_ = -1, bad_utf8_ = 0, unfinished_ = 0;
+  std::int64_t arrival_ms_ = -1, last_line_ = 1, bad_utf8_ = 0, unfinished_ = 0;
 };
 
 }  // namespace

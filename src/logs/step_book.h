@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "attune/logs/log_parser.h"
 #include "attune/model/run.h"
 
 namespace attune {
@@ -25,11 +26,13 @@ class StepBook {
     cut_next_ = true;
   }
   void Saw(const MemorySeen& memory);
+  void SawProgress(const ProgressSeen& progress) { progress_.push_back(progress); }
 
   std::optional<std::int64_t> last_iteration() const { return last_; }
   std::int64_t count() const { return count_; }
   std::vector<Step> TakeSteps() { return std::exchange(steps_, {}); }
   std::optional<MemorySeen> TakeMemory();
+  std::vector<ProgressSeen> TakeProgress() { return std::exchange(progress_, {}); }
   std::map<std::string, std::int64_t>& notes() { return notes_; }
   const std::map<std::string, std::int64_t>& notes() const { return notes_; }
 
@@ -42,6 +45,7 @@ class StepBook {
   static constexpr std::size_t kRecent = 8;
 
   std::vector<Step> steps_;
+  std::vector<ProgressSeen> progress_;
   std::array<Recent, kRecent> recent_;
   std::optional<std::int64_t> last_;
   std::int64_t count_ = 0;

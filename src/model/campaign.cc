@@ -42,6 +42,7 @@ struct Applier {
     for (auto& [id, launch] : s.launches) {
       if (launch.state == LaunchState::kIntended) launch.uncertain = true;
     }
+    if (s.OpenCall() != nullptr) s.calls.back().uncertain = true;
     s.user_wish.reset();
     s.paused.reset();
   }
@@ -53,16 +54,23 @@ struct Applier {
   }
   void operator()(const Calibrated& f) {
     s.calibration = f.calibration;
+    s.calibration_from = f.reused;
+    s.leader.mean = f.calibration.mean;
     s.leader.scores.clear();
+    if (!f.reused.empty()) {
+      ATTUNE_CHECK(s.opened && s.opened->earlier, "a calibration is reused that was not offered");
+      s.leader.scores = s.opened->earlier->scores;
+      return;
+    }
     for (const RunId& run : f.calibration.runs) {
       const RunRecord& r = Run(run);
       if (r.judged && r.judged->measurement) {
         s.leader.scores.push_back(r.judged->measurement->tokens_per_s_per_slot);
       }
     }
-    s.leader.mean = f.calibration.mean;
   }
   void operator()(const Proposed& f) {
+    s.decision_from = s.calls.size();
     s.proposals.push_back({.id = f.id,
                            .proposal = f.proposal,
                            .source = f.source,
@@ -78,6 +86,7 @@ struct Applier {
     s.next_proposal++;
   }
   void operator()(const TurnedBack& f) {
+    s.decision_from = s.calls.size();
     // An admitted proposal that can't be paid for is turned back under its own id.
     const auto known = std::find_if(s.proposals.begin(), s.proposals.end(),
                                     [&](const ProposalRecord& p) { return p.id == f.id; });
@@ -102,9 +111,22 @@ struct Applier {
     if (s.open_proposal == f.id) s.open_proposal.reset();
     s.no_launch_in_a_row++;
   }
-  void operator()(const AskIntended&) {}
-  void operator()(const Answered&) {}
-  void operator()(const StopWished& f) { s.stop_wish = f.wish; }
+  void operator()(const AskIntended& f) {
+    ATTUNE_CHECK(s.OpenCall() == nullptr, "a model is asked while a request has no answer");
+    s.calls.push_back({f, {}, false});
+  }
+  void operator()(const Answered& f) {
+    ATTUNE_CHECK(s.OpenCall() != nullptr && s.calls.back().asked.call == f.call,
+                 "an answer to a request that was never intended");
+    s.calls.back().answer = f;
+    s.calls.back().uncertain = false;
+    s.llm_usd_micros += f.usd_micros.value_or(0);
+  }
+  void operator()(const LlmBudgetSet& f) { s.llm_budget_usd_micros = f.usd_micros; }
+  void operator()(const StopWished& f) {
+    s.decision_from = s.calls.size();
+    s.stop_wish = f.wish;
+  }
   void operator()(const LaunchIntended& f) {
     LaunchRecord launch;
     launch.intent = f;
@@ -208,8 +230,8 @@ struct Applier {
   }
   void operator()(const ShipIntended& f) { s.ship = f; }
   void operator()(const Shipped& f) { s.shipped = f; }
-  void operator()(const NoticeIntended&) {}
-  void operator()(const Noticed&) {}
+  void operator()(const NoticeIntended& f) { s.notices.push_back(f.what); }
+  void operator()(const Noticed& f) { s.told.insert(f.what); }
   void operator()(const UserAsked& f) {
     if (f.what.starts_with("retry:")) {
       s.retry.emplace_back(f.what.substr(6));
@@ -217,7 +239,10 @@ struct Applier {
       s.user_wish = f.what;
     }
   }
-  void operator()(const Paused& f) { s.paused = f; }
+  void operator()(const Paused& f) {
+    s.paused = f;
+    s.decision_from = s.calls.size();  // resume begins the decision again
+  }
   void operator()(const LaunchUncertain& f) { Launch(f.id).uncertain = true; }
   void operator()(const LaunchAbsent& f) {
     LaunchRecord& launch = Launch(f.id);
@@ -256,6 +281,17 @@ CampaignState Apply(CampaignState state, const Event& event) {
 const RunRecord* CampaignState::FindRun(const RunId& run) const {
   const auto it = runs.find(run);
   return it == runs.end() ? nullptr : &it->second;
+}
+
+const ProposalRecord* CampaignState::FindProposal(const ProposalId& proposal) const {
+  const auto it = std::find_if(proposals.begin(), proposals.end(),
+                               [&](const ProposalRecord& p) { return p.id == proposal; });
+  return it == proposals.end() ? nullptr : &*it;
+}
+
+std::size_t CampaignState::CalibrationRuns() const {
+  if (!calibration) return 0;
+  return calibration_from.empty() ? calibration->runs.size() : opened->earlier->scores.size();
 }
 
 std::vector<const LaunchRecord*> CampaignState::OpenLaunches() const {

@@ -15,7 +15,7 @@ constexpr std::string_view kFactWords[] = {
     "dump_seen",       "memory_noted",  "stop_asked",   "stop_sent",     "run_ended",
     "judged",          "diagnosed",     "final_result", "ship_intended", "shipped",
     "notice_intended", "noticed",       "user_asked",   "paused",        "launch_uncertain",
-    "launch_absent",   "failure_noted",
+    "launch_absent",   "failure_noted", "llm_budget_set",
 };
 static_assert(std::size(kFactWords) == std::variant_size_v<Fact>);
 

@@ -13,6 +13,7 @@
 
 #include "attune/base/text.h"
 #include "attune/model/flag_index.h"
+#include "model_table.h"
 #include "attune/model/pipeline_layout.h"
 #include "attune/model/training_job.h"
 
@@ -40,12 +41,14 @@ class Flags {
 
 class Resolution {
  public:
-  Resolution(const Arguments& args, const Workload& workload) : flags_(args), workload_(workload) {}
+  Resolution(const Arguments& args, const Env& env, const Workload& workload)
+      : flags_(args), env_(env), workload_(workload) {}
 
   std::variant<TrainingJob, Finding> Run() {
     job_.world = workload_.gpus;
     job_.gpus_per_node = workload_.gpus_per_node;
     job_.gpu = workload_.gpu;
+    FindRow();
     Shape();
     Grid();
     Stages();
@@ -108,11 +111,27 @@ class Resolution {
     }
     return static_cast<int>(n);
   }
-  // A size of the model: from the arguments, else a key of workload.shape, else `otherwise`.
+  void FindRow() {
+    if (workload_.shape_row.empty()) return;
+    row_ = FindModel(workload_.shape_row);
+    if (row_ != nullptr) return;
+    std::vector<std::string> names;
+    for (const ModelRow& row : KnownModels()) names.emplace_back(row.name);
+    const std::string near = Nearest(workload_.shape_row, names);
+    Refuse("resolve.value", "workload.shape", workload_.shape_row,
+           "the model table (skill/models.tsv) has no row " + workload_.shape_row +
+               (near.empty() ? "" : "; did you mean " + near + "?"));
+  }
+
+  // A size of the model: from the arguments, else a key of workload.shape or the row it names, else
+  // `otherwise`.
   std::int64_t Shaped(const FlagName& flag, const char* key, std::int64_t otherwise) {
     if (!flag.text.empty() && flags_.On(flag)) return Int(flag, otherwise);
     const auto known = workload_.shape.find(key);
-    if (known == workload_.shape.end()) return otherwise;
+    if (known == workload_.shape.end()) {
+      const std::optional<std::int64_t> size = row_ == nullptr ? std::nullopt : SizeOf(*row_, key);
+      return size.value_or(otherwise);
+    }
     const std::optional<std::int64_t> n = ParseInt(known->second);
     if (!n || *n < 0) {
       Refuse("resolve.value", "workload.shape." + std::string(key), known->second,
@@ -186,13 +205,30 @@ class Resolution {
     }
     s.mtp_layers = Int("--mtp-num-layers", 0);
     s.window = Window();
+    if (s.window > 0) s.window_layers = WindowLayers(s.layers);
+    s.linear_bias = Shaped("", "linear_bias", flags_.On("--disable-bias-linear") ? 0 : 1) != 0;
+    s.router_groups = Shaped("--moe-router-num-groups", "router_groups", 0);
+    s.group_topk = Shaped("--moe-router-group-topk", "group_topk", 0);
+    s.moe_latent = Shaped("--moe-latent-size", "moe_latent", 0);
+    if (s.hybrid_pattern.find('M') != std::string::npos) {
+      s.ssm_head_dim = Shaped("--mamba-head-dim", "ssm_head_dim", 64);
+      s.ssm_state = Shaped("--mamba-state-dim", "ssm_state", 128);
+      s.ssm_groups = Shaped("--mamba-num-groups", "ssm_groups", 8);
+      // Unset: an inner width of twice the hidden size.
+      s.ssm_heads = Shaped("--mamba-num-heads", "ssm_heads",
+                           2 * s.hidden / std::max<std::int64_t>(s.ssm_head_dim, 1));
+    }
+    s.delta_layers = std::min(Shaped("", "delta_layers", 0), s.layers);
   }
 
   // Leading dense layers from --moe-layer-freq: an integer, or a list expression such as
   // "([0]*3+[1]*89)". What is no run of dense layers followed by MoE layers only has no place in
   // ModelShape: workload.shape.dense_layers must then say what to reckon with.
   std::int64_t DenseLayers() {
-    if (workload_.shape.contains("dense_layers")) return Shaped("", "dense_layers", 0);
+    if (workload_.shape.contains("dense_layers") ||
+        (row_ != nullptr && !flags_.On("--moe-layer-freq"))) {
+      return Shaped("", "dense_layers", 0);
+    }
     const Text text = flags_.Value("--moe-layer-freq");
     if (text.empty() || text == "1") return 0;
     if (const std::optional<std::int64_t> leading = LeadingZeros(text)) return *leading;
@@ -238,6 +274,14 @@ class Resolution {
     if (text.starts_with('(') && text.ends_with(')')) text = text.substr(1, text.size() - 2);
     const std::optional<std::int64_t> left = ParseInt(Trim(text.substr(0, text.find(','))));
     return left && *left > 0 ? *left : 0;
+  }
+
+  // --window-attn-skip-freq N: every N-th layer has full attention; unset: none has. A list is not
+  // counted: workload.shape.window_layers says it.
+  std::int64_t WindowLayers(std::int64_t layers) {
+    const std::optional<std::int64_t> every = ParseInt(flags_.Value("--window-attn-skip-freq"));
+    const std::int64_t windowed = every && *every > 0 ? layers - layers / *every : layers;
+    return std::min(Shaped("", "window_layers", windowed), layers);
   }
 
   void Grid() {
@@ -286,6 +330,9 @@ class Resolution {
     l.dist_opt_instances = Size("--num-distributed-optimizer-instances", 1);
     if (flags_.On("--use-torch-fsdp2")) l.fsdp = "torch";
     if (flags_.On("--use-megatron-fsdp")) l.fsdp = "megatron";
+    l.fsdp_keeps_weights =
+        l.fsdp == "megatron" && flags_.On("--data-parallel-sharding-strategy") &&
+        flags_.Value("--data-parallel-sharding-strategy") != "optim_grads_params";
   }
 
   void Stages() {
@@ -441,6 +488,7 @@ class Resolution {
     w.ep_overlap = flags_.On("--overlap-moe-expert-parallel-comm");
     w.delay_wgrad = flags_.On("--delay-wgrad-compute");
     w.moe_pad_to_capacity = flags_.On("--moe-pad-expert-input-to-capacity");
+    w.forced_balance = flags_.On("--moe-router-force-load-balancing");
     if (flags_.On("--moe-expert-capacity-factor")) {
       const double factor = Real("--moe-expert-capacity-factor", 0);
       if (factor < 0) {
@@ -482,6 +530,12 @@ class Resolution {
     if (w.optimizer_offload) w.offload_fraction = Real("--optimizer-offload-fraction", 1.0);
     w.activation_offload_layers = static_cast<int>(
         std::clamp<std::int64_t>(Int("--cpu-offloading-num-layers", 0), -1, 1'000'000));
+    for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}) {
+      const auto it = env_.find(name);
+      if (it != env_.end() && it->second.find("expandable_segments:True") != std::string::npos) {
+        w.expandable_segments = true;
+      }
+    }
   }
 
   void Kernels() {
@@ -503,7 +557,9 @@ class Resolution {
   }
 
   Flags flags_;
+  const Env& env_;
   const Workload& workload_;
+  const ModelRow* row_ = nullptr;
   TrainingJob job_;
   Finding finding_;
   bool failed_ = false;
@@ -511,7 +567,7 @@ class Resolution {
 
 }  // namespace
 
-std::variant<TrainingJob, Finding> ResolveMegatron(const Arguments& args, const Env&,
+std::variant<TrainingJob, Finding> ResolveMegatron(const Arguments& args, const Env& env,
                                                    const Workload& workload) {
   if (workload.gpus < 1) {
     return Finding{.severity = Severity::kRefuse,
@@ -521,7 +577,7 @@ std::variant<TrainingJob, Finding> ResolveMegatron(const Arguments& args, const 
                    .now = std::to_string(workload.gpus),
                    .why = "workload.gpus must be at least 1"};
   }
-  return Resolution(args, workload).Run();
+  return Resolution(args, env, workload).Run();
 }
 
 }  // namespace attune

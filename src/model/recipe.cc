@@ -1,5 +1,7 @@
 #include "attune/model/recipe.h"
 
+#include <algorithm>
+
 #include "attune/base/check.h"
 
 namespace attune {
@@ -12,6 +14,14 @@ std::string_view Word(Framework f) {
       return "custom";
   }
   ATTUNE_CHECK(false, "a framework without a word");
+}
+
+bool IsHostName(std::string_view name) {
+  return !name.empty() && name.size() <= 253 && name.front() != '-' &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '.' || c == '_' || c == '-';
+         });
 }
 
 std::vector<std::string> RenderCommand(const Recipe& recipe, const Arguments& args) {

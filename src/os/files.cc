@@ -168,10 +168,14 @@ Result<bool> ClaimFile(const std::string& path, std::string_view bytes) {
 
 Result<std::string> ReadFd(int fd, std::int64_t offset, std::int64_t size) {
   std::string out;
-  constexpr std::int64_t kPiece = 1 << 20;
+  // Polls mostly read a few bytes or none where a megabyte is allowed: pieces begin small, since the
+  // memory of one is cleared before it is read into.
+  constexpr std::int64_t kLargestPiece = 1 << 20;
+  std::int64_t piece = 1 << 12;
   while (size > 0) {
     const std::size_t have = out.size();
-    const auto want = static_cast<std::size_t>(std::min(size, kPiece));
+    const auto want = static_cast<std::size_t>(std::min(size, piece));
+    piece = std::min(4 * piece, kLargestPiece);
     out.resize(have + want);
     const ssize_t n = pread(fd, out.data() + have, want, offset);
     if (n < 0) {
@@ -211,6 +215,25 @@ Result<std::string> ReadRange(const std::string& path, std::int64_t offset, std:
   }
   ATTUNE_TRY(const Fd fd, OpenRegular(AT_FDCWD, path, path));
   return ReadFd(fd.get(), offset, size);
+}
+
+Status WriteRange(const std::string& path, std::int64_t offset, std::string_view bytes) {
+  const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd.valid()) {
+    return FailErrno("opening " + path, errno);
+  }
+  while (!bytes.empty()) {
+    const ssize_t n = pwrite(fd.get(), bytes.data(), bytes.size(), offset);
+    if (n < 0 && errno == EINTR) {
+      continue;
+    }
+    if (n < 0) {
+      return FailErrno("writing " + path, errno);
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+    offset += n;
+  }
+  return {};
 }
 
 Result<std::string> ReadTail(const std::string& path, std::int64_t max) {

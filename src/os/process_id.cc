@@ -41,6 +41,12 @@ std::string ReadProc(const std::string& path, std::size_t max) {
   return out;
 }
 
+// Other users' processes can't be read. 8 MiB: above the kernel's own limit for arguments and
+// environment with the default stack.
+std::string ReadEnvironment(pid_t pid) {
+  return ReadProc("/proc/" + std::to_string(pid) + "/environ", 8'388'608);
+}
+
 std::vector<pid_t> AllProcesses() {
   std::vector<pid_t> out;
   DIR* proc = opendir("/proc");
@@ -140,10 +146,7 @@ std::vector<pid_t> ProcessesCarrying(const std::string& name, const std::string&
     if (pid == getpid()) {
       continue;
     }
-    // Other users' processes can't be read and can't be ours. 8 MiB: above the kernel's own limit
-    // for arguments and environment with the default stack.
-    const std::string environment =
-        ReadProc("/proc/" + std::to_string(pid) + "/environ", 8'388'608);
+    const std::string environment = ReadEnvironment(pid);
     for (std::size_t at = environment.find(mark); at != std::string::npos;
          at = environment.find(mark, at + 1)) {
       const std::size_t end = at + mark.size();
@@ -151,6 +154,20 @@ std::vector<pid_t> ProcessesCarrying(const std::string& name, const std::string&
           (end == environment.size() || environment[end] == '\0')) {
         out.push_back(pid);
         break;
+      }
+    }
+  }
+  return out;
+}
+
+std::set<std::string> ValuesCarried(const std::string& name) {
+  const std::string mark = name + "=";
+  std::set<std::string> out;
+  for (const pid_t pid : AllProcesses()) {
+    const std::string environment = ReadEnvironment(pid);
+    for (const std::string_view entry : Split(environment, '\0')) {
+      if (entry.starts_with(mark)) {
+        out.emplace(entry.substr(mark.size()));
       }
     }
   }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "attune/base/clock.h"
 #include "attune/base/text.h"
@@ -120,11 +121,17 @@ bool Drain(Stream& s, std::int64_t max) {
 
 class Conversation {
  public:
-  Conversation(const Command& command, pid_t pid, CommandResult& result)
-      : command_(command), pid_(pid), result_(result), started_(clock_.Monotonic()) {}
+  // `waiting`: the signal mask while it waits; null: the thread's own.
+  Conversation(const Command& command, pid_t pid, CommandResult& result, const sigset_t* waiting)
+      : command_(command),
+        pid_(pid),
+        result_(result),
+        waiting_(waiting),
+        started_(clock_.Monotonic()) {}
 
-  // Feeds and reads until the child is reaped. Returns true when the time limit ended it.
-  bool Run(Fd in, Fd out, Fd err) {
+  enum class End { kItself, kTimeLimit, kInterrupted };
+  // Feeds and reads until the child is reaped.
+  End Run(Fd in, Fd out, Fd err) {
     fcntl(in.get(), F_SETFL, O_NONBLOCK);
     streams_[0] = {std::move(out), &result_.out, &result_.out_cut};
     streams_[1] = {std::move(err), &result_.err, &result_.err_cut};
@@ -144,17 +151,20 @@ class Conversation {
       }
     }
     result_.wall = clock_.Monotonic() - started_;
-    return timed_out_;
+    if (!ended_at_) {
+      return End::kItself;
+    }
+    return interrupted_ ? End::kInterrupted : End::kTimeLimit;
   }
 
  private:
   void Enforce() {
-    const Millis age = clock_.Monotonic() - started_;
-    if (age >= command_.timeout && !timed_out_) {
-      timed_out_ = true;
+    const Millis now = clock_.Monotonic();
+    if (!ended_at_ && (now - started_ >= command_.timeout || interrupted_)) {
+      ended_at_ = now;
       kill(-pid_, SIGTERM);
     }
-    if (timed_out_ && !killed_ && age >= command_.timeout + command_.grace) {
+    if (ended_at_ && !killed_ && now - *ended_at_ >= command_.grace) {
       killed_ = true;
       kill(-pid_, SIGKILL);
     }
@@ -174,7 +184,10 @@ class Conversation {
     // Without a pidfd in old C libraries the end of the child is asked for: often while the pipes
     // are closed, seldom while they carry data (their closing wakes us).
     const int wait = streams_[0].fd.valid() || streams_[1].fd.valid() ? 20 : 1;
-    if (poll(fds, n, wait) <= 0) {
+    const timespec limit{0, wait * 1'000'000L};
+    const int ready = ppoll(fds, n, &limit, waiting_);
+    if (ready <= 0) {
+      interrupted_ = interrupted_ || (ready < 0 && errno == EINTR && command_.interruptible);
       return;
     }
     for (nfds_t i = 0; i < n; ++i) {
@@ -213,7 +226,7 @@ class Conversation {
       return;
     }
     reaped_ = true;
-    if (timed_out_) {
+    if (ended_at_) {
       kill(-pid_, SIGKILL);  // what the leader left behind in its group
     }
     if (WIFSIGNALED(status)) {
@@ -234,11 +247,13 @@ class Conversation {
   const Command& command_;
   const pid_t pid_;
   CommandResult& result_;
+  const sigset_t* const waiting_;
   const Millis started_;
   Stream streams_[2];
   Fd in_;
   std::size_t fed_ = 0;
-  bool timed_out_ = false, killed_ = false, reaped_ = false;
+  std::optional<Millis> ended_at_;  // by us
+  bool interrupted_ = false, killed_ = false, reaped_ = false;
 };
 
 // A child that closes its stdin early must not kill us; SIGPIPE is blocked for this thread alone
@@ -263,6 +278,34 @@ class NoSigpipe {
 
  private:
   sigset_t pipe_, before_;
+};
+
+// For an interruptible command: signals are held back but while it waits. One that comes between two
+// waits would else run its handler and end none. Faults of our own are never held.
+class HeldSignals {
+ public:
+  explicit HeldSignals(bool hold) : hold_(hold) {
+    if (hold_) {
+      sigset_t held;
+      sigfillset(&held);
+      for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}) {
+        sigdelset(&held, fault);
+      }
+      pthread_sigmask(SIG_BLOCK, &held, &before_);
+    }
+  }
+  ~HeldSignals() {
+    if (hold_) {
+      pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+  }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+  const sigset_t* waiting() const { return hold_ ? &before_ : nullptr; }
+
+ private:
+  const bool hold_;
+  sigset_t before_;
 };
 
 }  // namespace
@@ -308,17 +351,24 @@ Result<CommandResult> PosixProcessRunner::Run(const Command& command) {
   if (command.input.empty()) {
     in.read = Fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
   }
+  const NoSigpipe guard;
+  const HeldSignals held(command.interruptible);
   ATTUNE_TRY(const pid_t pid,
              Spawn(command, program, env, in.read.get(), out.write.get(), err.write.get()));
   in.read.Close();
   out.write.Close();
   err.write.Close();
   CommandResult result;
-  const NoSigpipe guard;
-  if (Conversation(command, pid, result)
-          .Run(std::move(in.write), std::move(out.read), std::move(err.read))) {
-    return Fail(ErrorCode::kTimeout, command.argv[0] + " did not end within " +
-                                         std::to_string(command.timeout.count()) + " ms");
+  using End = Conversation::End;
+  switch (Conversation(command, pid, result, held.waiting())
+              .Run(std::move(in.write), std::move(out.read), std::move(err.read))) {
+    case End::kItself:
+      break;
+    case End::kTimeLimit:
+      return Fail(ErrorCode::kTimeout, command.argv[0] + " did not end within " +
+                                           std::to_string(command.timeout.count()) + " ms");
+    case End::kInterrupted:
+      return Fail(ErrorCode::kUnavailable, command.argv[0] + " was interrupted by a signal");
   }
   return result;
 }

@@ -7,7 +7,7 @@
 #include "attune/model/arguments.h"
 #include "attune/recipe_io/recipe_io.h"
 #include "secrets.h"
-#include "tree.h"
+#include "attune/recipe_io/tree.h"
 
 namespace attune {
 

@@ -362,12 +362,23 @@ void List(Io& io, ProfileSpec& p) {
   io.Field("steps", p.steps);
   io.Field("max_bytes", p.max_bytes);
   io.Field("off", p.off);
+  io.Field("set", p.set);
+}
+template <class Io>
+void List(Io& io, ContainerSpec& c) {
+  io.Field("style", c.style);
+  io.Field("image", c.image);
+  io.Field("mounts", c.mounts);
 }
 template <class Io>
 void List(Io& io, LauncherSpec& l) {
   io.Field("kind", l.kind);
   io.Field("sbatch", l.sbatch);
+  io.Field("batch_template", l.batch_template);
+  io.Field("container", l.container);
+  io.Field("login", l.login);
   io.Field("hosts", l.hosts);
+  io.Field("run_root", l.run_root);
   io.Field("workdir", l.workdir);
   io.Field("env", l.env);
   io.Field("pass_env", l.pass_env);
@@ -394,6 +405,7 @@ void List(Io& io, LlmSpec& l) {
   io.Field("tokens", l.tokens);
   io.Field("calls", l.calls);
   io.Field("retries", l.retries);
+  io.Field("prompt_bytes", l.prompt_bytes);
 }
 template <class Io>
 void List(Io& io, Recipe& r) {

@@ -13,9 +13,9 @@ constexpr Word kOrders[] = {"layout_free"};
 constexpr Word kMasks[] = {"full"};
 constexpr Word kRankKinds[] = {"env", "torchrun", "srun"};
 // The readers of logs that there are (logs/log_parser.h: LogDialects, compared by a test of cli).
-constexpr Word kDialects[] = {"megatron-lm", "megatron-bridge", "automodel",
-                              "torchtitan",  "torchtune",       "verl",
-                              "deepspeed",   "custom"};
+constexpr Word kDialects[] = {
+    "megatron-lm", "megatron-bridge", "automodel",  "torchtitan", "torchtune",
+    "verl",        "deepspeed",       "hf-trainer", "slime",      "custom"};
 constexpr Word kLaunchers[] = {"local", "slurm", "ssh", "sim"};
 constexpr Word kNotices[] = {"end", "fail", "budget"};
 constexpr Word kClasses[] = {"placement", "memory", "overlap", "batching", "kernel", "env"};
@@ -136,8 +136,11 @@ constexpr Key kGate[] = {
 constexpr Key kProfile[] = {
     {.name = "ranks", .kind = kInts, .doc = "ranks whose trace is kept"},
     {.name = "steps", .kind = kInt, .doc = "profiled steps, after the timed window"},
-    {.name = "max_mb", .kind = kInt, .doc = "largest trace kept"},
+    {.name = "max_mb", .kind = kInt, .doc = "most that the traces of a run may take"},
     {.name = "off", .kind = kBool, .doc = "no profile"},
+    {.name = "set",
+     .kind = kTextMap,
+     .doc = "custom: flags that write a trace; {p} {q} first and last step, {run} the folder"},
 };
 constexpr Key kScript[] = {
     {.name = "file",
@@ -150,10 +153,23 @@ constexpr Key kLimits[] = {
     {.name = "startup", .kind = kDuration, .doc = "a run without a first step is hung after"},
     {.name = "no_progress", .kind = kDuration, .doc = "a run without a further step is hung after"},
 };
+constexpr std::string_view kContainers[] = {"pyxis", "apptainer", "docker"};
+constexpr Key kContainer[] = {
+    {.name = "style", .kind = kText, .doc = "how the image is run", .words = kContainers},
+    {.name = "image", .kind = kText, .doc = "the image, as the nodes name it"},
+    {.name = "mounts", .kind = kTexts, .doc = "SOURCE:TARGET each"},
+};
 constexpr Key kLauncher[] = {
     {.name = "kind", .kind = kText, .doc = "how jobs are started", .words = kLaunchers},
     {.name = "sbatch", .kind = kTextMap, .doc = "slurm: options of sbatch without dashes"},
+    {.name = "batch_template", .kind = kText, .doc = "slurm: your batch script with {{attune}}"},
+    {.name = "container",
+     .kind = kSection,
+     .doc = "slurm: what the ranks run in",
+     .keys = kContainer},
+    {.name = "login", .kind = kText, .doc = "slurm: ssh host that has its programs"},
     {.name = "hosts", .kind = kTexts, .doc = "ssh: names of your ssh config"},
+    {.name = "run_root", .kind = kText, .doc = "folder of the runs, as hosts or nodes name it"},
     {.name = "workdir", .kind = kText, .doc = "folder in which the job starts"},
     {.name = "env", .kind = kTextMap, .doc = "variables of the job"},
     {.name = "pass_env", .kind = kTexts, .doc = "variables passed on from your environment"},
@@ -180,6 +196,7 @@ constexpr Key kLlm[] = {
     {.name = "model", .kind = kText, .doc = "name of the model"},
     {.name = "limits", .kind = kSection, .doc = "ceilings of the campaign", .keys = kLlmLimits},
     {.name = "retries", .kind = kInt, .doc = "attempts after a failed request"},
+    {.name = "prompt_bytes", .kind = kInt, .doc = "most bytes of one request's text"},
 };
 constexpr Key kPrice[] = {
     {.name = "gpu_hour_usd", .kind = kNumber, .doc = "dollars of one GPU-hour"},

@@ -8,6 +8,7 @@
 #include "attune/base/text.h"
 #include "attune/recipe_io/recipe_io.h"
 #include "file_text.h"
+#include "keys.h"
 #include "merge.h"
 #include "read_recipe.h"
 #include "secrets.h"

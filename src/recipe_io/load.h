@@ -6,7 +6,7 @@
 
 #include "attune/recipe_io/recipe_io.h"
 #include "read_recipe.h"
-#include "tree.h"
+#include "attune/recipe_io/tree.h"
 
 namespace attune {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "attune/base/result.h"
-#include "tree.h"
+#include "attune/recipe_io/tree.h"
 
 namespace attune {
 

@@ -7,6 +7,7 @@
 #include "arguments_reader.h"
 #include "attune/base/text.h"
 #include "file_text.h"
+#include "keys.h"
 #include "secrets.h"
 
 namespace attune {

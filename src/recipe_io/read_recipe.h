@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "attune/recipe_io/recipe_io.h"
-#include "section.h"
-#include "tree.h"
+#include "attune/recipe_io/section.h"
+#include "attune/recipe_io/tree.h"
 
 namespace attune {
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "attune/base/text.h"
 #include "read_recipe.h"
@@ -54,6 +55,18 @@ std::optional<Millis> TimeOfSlurm(std::string_view text) {
   return seconds == 0 ? std::nullopt : std::optional<Millis>(std::chrono::seconds(seconds));
 }
 
+// What the measured form sets or removes cannot be a lever too.
+void RefuseLevers(const Section& section, const Recipe& recipe,
+                  const std::function<bool(const std::string& flag)>& instrumented) {
+  for (const DeclaredLever& lever : recipe.declared) {
+    if (lever.flag.empty() || !instrumented(lever.flag)) continue;
+    section.problems().At(
+        section.where(),
+        fmt::format("{} is instrumented and declared as lever {}", lever.flag, lever.id),
+        "a lever cannot be part of the measured form");
+  }
+}
+
 void ReadInstrument(const Section& instrument, Recipe& recipe) {
   if (!instrument.present()) {
     return;
@@ -71,17 +84,23 @@ void ReadInstrument(const Section& instrument, Recipe& recipe) {
   for (std::string& flag : recipe.measure.instrument_remove) {
     flag = FlagName(flag);
   }
-  for (const DeclaredLever& lever : recipe.declared) {
-    const auto& removed = recipe.measure.instrument_remove;
-    if (!lever.flag.empty() &&
-        (recipe.measure.instrument_set.contains(lever.flag) ||
-         std::find(removed.begin(), removed.end(), lever.flag) != removed.end())) {
-      instrument.problems().At(
-          instrument.where(),
-          fmt::format("{} is instrumented and declared as lever {}", lever.flag, lever.id),
-          "a lever cannot be part of the measured form");
-    }
-  }
+  const auto& removed = recipe.measure.instrument_remove;
+  RefuseLevers(instrument, recipe, [&](const std::string& flag) {
+    return recipe.measure.instrument_set.contains(flag) ||
+           std::find(removed.begin(), removed.end(), flag) != removed.end();
+  });
+}
+
+// Options of sbatch that a recipe may not give: attune sets them itself, or they would start the job
+// twice, elsewhere, under another name, or with signals of their own (control_plane.md section 2a).
+bool IsOursInSbatch(std::string_view key) {
+  static constexpr std::string_view kOurs[] = {
+      "array",     "begin",        "chdir",       "clusters",    "comment", "dependency",
+      "error",     "export",       "export-file", "hold",        "input",   "job-name",
+      "mail-type", "mail-user",    "no-requeue",  "open-mode",   "output",  "parsable",
+      "quiet",     "requeue",      "signal",      "test-only",   "uid",     "wait",
+      "wrap",      "get-user-env", "kill-on-invalid-dep"};
+  return key.size() < 2 || std::find(std::begin(kOurs), std::end(kOurs), key) != std::end(kOurs);
 }
 
 }  // namespace
@@ -161,6 +180,16 @@ void ReadProfile(const Section& profile, Recipe& recipe) {
     spec.max_bytes = *megabytes * 1'000'000;
   }
   profile.Bool("off", spec.off);
+  for (auto& [key, value] : profile.TextMap("set")) {
+    spec.set[FlagName(key)] = value;
+  }
+  if (spec.set.empty()) return;
+  if (recipe.framework != Framework::kCustom) {
+    profile.problems().At(profile.WhereOf("set"),
+                          "profile.set is for framework custom: megatron-lm has its own rows");
+    return;
+  }
+  RefuseLevers(profile, recipe, [&](const std::string& flag) { return spec.set.contains(flag); });
 }
 
 void ReadLauncher(const Section& launcher, const PathReader& paths, const LoadOptions& options,
@@ -173,11 +202,65 @@ void ReadLauncher(const Section& launcher, const PathReader& paths, const LoadOp
       problems.At(launcher.WhereOf("sbatch"),
                   fmt::format("'{}': options of sbatch are written without dashes", key));
     }
+    if (IsOursInSbatch(key)) {
+      problems.At(launcher.Find("sbatch")->Find(key)->where,
+                  fmt::format("launcher.sbatch.{} is attune's to set, or would take a job out of "
+                              "its hands",
+                              EscapeForDisplay(key, 40)),
+                  "remove it");
+    }
+    if (value.find('\n') != std::string::npos) {
+      problems.At(launcher.WhereOf("sbatch"), fmt::format("a newline in launcher.sbatch.{}", key));
+    }
     spec.sbatch[key] = value;
+  }
+  if (const auto nodes = spec.sbatch.find("nodes"); nodes != spec.sbatch.end()) {
+    const Workload& w = recipe.workload;
+    const std::optional<std::int64_t> count = ParseInt(nodes->second);
+    if (!count || *count * w.gpus_per_node != w.gpus) {
+      problems.At(launcher.Find("sbatch")->Find("nodes")->where,
+                  fmt::format("launcher.sbatch.nodes '{}' x workload.gpus_per_node {} is not "
+                              "workload.gpus {}",
+                              EscapeForDisplay(nodes->second, 40), w.gpus_per_node, w.gpus),
+                  "what is charged is what is allocated: the three must agree");
+    }
+  }
+  paths.Path(launcher, "batch_template", spec.batch_template);
+  const Section container = launcher.Sub("container");
+  container.Text("style", spec.container.style);
+  container.Text("image", spec.container.image);
+  container.Texts("mounts", spec.container.mounts);
+  if (container.present() && (spec.container.style.empty() || spec.container.image.empty())) {
+    problems.At(container.where(), "launcher.container needs style and image");
+  }
+  launcher.Text("login", spec.login);
+  if (!spec.login.empty() && !IsHostName(spec.login)) {
+    problems.At(launcher.WhereOf("login"),
+                fmt::format("'{}' is no name of a host", EscapeForDisplay(spec.login, 80)),
+                "a Host of your ssh configuration, where user, port and key stand");
   }
   launcher.Texts("hosts", spec.hosts);
   if (spec.kind == "ssh" && launcher.present() && spec.hosts.empty()) {
     problems.At(launcher.where(), "launcher.kind ssh needs launcher.hosts");
+  }
+  for (const std::string& host : spec.hosts) {
+    if (!IsHostName(host)) {
+      problems.At(launcher.WhereOf("hosts"),
+                  fmt::format("'{}' is no name of a host", EscapeForDisplay(host, 80)),
+                  "a Host of your ssh configuration, where user, port and key stand");
+    }
+  }
+  launcher.Text("run_root", spec.run_root);
+  if (!spec.run_root.empty() && (spec.run_root.front() != '/' || spec.run_root.back() == '/')) {
+    problems.At(launcher.WhereOf("run_root"), "launcher.run_root is no absolute path",
+                "like /scratch/me/attune-runs, on the hosts");
+  }
+  if (!spec.login.empty() && spec.kind != "slurm") {
+    problems.At(launcher.WhereOf("login"), "launcher.login goes with launcher.kind slurm");
+  }
+  if (!spec.login.empty() && spec.run_root.empty()) {
+    problems.At(launcher.WhereOf("login"), "launcher.login needs launcher.run_root",
+                "a folder on the cluster that its nodes share, like /scratch/me/attune-runs");
   }
   paths.Path(launcher, "workdir", spec.workdir);
   for (auto& [name, value] : launcher.TextMap("env")) {
@@ -245,6 +328,7 @@ void ReadLlm(const Section& llm, Recipe& recipe) {
   llm.Text("profile", recipe.llm.profile);
   llm.Text("model", recipe.llm.model);
   llm.Int("retries", recipe.llm.retries, 0, 100);
+  llm.Int("prompt_bytes", recipe.llm.prompt_bytes, 1'200, 1'000'000);
   const Section limits = llm.Sub("limits");
   if (limits.Find("usd") != nullptr) {
     double usd = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "attune/base/redact.h"
 #include "attune/base/text.h"
 #include "attune/recipe_io/recipe_io.h"
 
@@ -45,72 +46,6 @@ bool EndsInWord(std::string_view name, std::string_view word) {
     return false;
   }
   return name.size() == word.size() || name[name.size() - word.size() - 1] == '_';
-}
-
-bool IsKeyCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '-';
-}
-
-// How the keys of well-known services begin, and how many key characters follow at least.
-struct KeyForm {
-  std::string_view prefix;
-  std::size_t more;
-};
-constexpr std::array<KeyForm, 17> kKeyForms = {{{"sk-", 20},
-                                                {"hf_", 20},
-                                                {"ghp_", 20},
-                                                {"gho_", 20},
-                                                {"ghs_", 20},
-                                                {"github_pat_", 20},
-                                                {"glpat-", 16},
-                                                {"AKIA", 16},
-                                                {"ASIA", 16},
-                                                {"AIza", 30},
-                                                {"xoxb-", 10},
-                                                {"xoxp-", 10},
-                                                {"xoxa-", 10},
-                                                {"ya29.", 20},
-                                                {"nvapi-", 20},
-                                                {"wandb_v1_", 20},
-                                                {"gsk_", 20}}};
-
-bool HoldsKnownKey(std::string_view value) {
-  for (const KeyForm& form : kKeyForms) {
-    for (std::size_t at = value.find(form.prefix); at != std::string_view::npos;
-         at = value.find(form.prefix, at + 1)) {
-      if (at > 0 && IsKeyCharacter(value[at - 1])) {
-        continue;  // "task-..." is no "sk-..."
-      }
-      const std::string_view rest = value.substr(at + form.prefix.size());
-      const auto end = std::find_if_not(rest.begin(), rest.end(), IsKeyCharacter);
-      const std::string_view body = rest.substr(0, static_cast<std::size_t>(end - rest.begin()));
-      const bool has_digit =
-          std::any_of(body.begin(), body.end(), [](char c) { return c >= '0' && c <= '9'; });
-      if (body.size() >= form.more && has_digit) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
-// scheme://user:password@host
-bool HoldsUrlPassword(std::string_view value) {
-  for (std::size_t at = value.find("://"); at != std::string_view::npos;
-       at = value.find("://", at + 1)) {
-    std::string_view authority = value.substr(at + 3);
-    authority = authority.substr(0, authority.find_first_of("/?# \t\"'"));
-    const std::size_t host = authority.rfind('@');
-    if (host == std::string_view::npos) {
-      continue;
-    }
-    const std::size_t colon = authority.substr(0, host).find(':');
-    if (colon != std::string_view::npos && colon + 1 < host) {
-      return true;
-    }
-  }
-  return false;
 }
 
 tl::unexpected<Error> Refuse(const Sources& sources, const Where& where, std::string_view what) {
@@ -170,13 +105,6 @@ bool NamesSecret(std::string_view name) {
       std::string_view(canonical).substr(0, canonical.size() - std::string_view("_token").size());
   return std::any_of(kTokenOwners.begin(), kTokenOwners.end(),
                      [&](std::string_view known) { return EndsInWord(owner, known); });
-}
-
-bool LooksLikeSecret(std::string_view value) {
-  return HoldsKnownKey(value) || HoldsUrlPassword(value) ||
-         (value.find("-----BEGIN ") != std::string_view::npos &&
-          value.find("PRIVATE KEY-----") != std::string_view::npos) ||
-         (value.starts_with("eyJ") && value.find(".eyJ") != std::string_view::npos);
 }
 
 Status RefuseSecretArguments(const std::vector<PlacedText>& tokens, const Sources& sources) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "attune/base/result.h"
-#include "tree.h"
+#include "attune/recipe_io/tree.h"
 
 namespace attune {
 
@@ -27,7 +27,5 @@ Status RefuseSecretArguments(const std::vector<PlacedText>& tokens, const Source
 // Names of keys and flags: "api_key", "hf-token", "password"; not "pad_token", "use_cls_token",
 // "calculate-per-token-loss", "tokenizer".
 bool NamesSecret(std::string_view name);
-// "sk-...", "ghp_...", a private key block, a URL with a password ...
-bool LooksLikeSecret(std::string_view value);
 
 }  // namespace attune

@@ -1,4 +1,4 @@
-#include "section.h"
+#include "attune/recipe_io/section.h"
 
 #include <fmt/core.h>
 #include <fmt/format.h>
@@ -7,6 +7,7 @@
 
 #include "attune/base/check.h"
 #include "attune/base/text.h"
+#include "file_text.h"
 
 namespace attune {
 namespace {
@@ -46,7 +47,7 @@ Section::Section(const Node* node, std::span<const Key> keys, std::string path, 
   }
   if (!node_->IsMap()) {
     problems_.At(node_->where,
-                 fmt::format("{} must be a map, not {}", path_.empty() ? "a recipe" : path_,
+                 fmt::format("{} must be a map, not {}", path_.empty() ? "a " + problems_.document() : path_,
                              KindWord(node_->kind)));
     node_ = nullptr;
     return;
@@ -67,7 +68,7 @@ void Section::CheckKeys() const {
     problems_.At(
         entry.where,
         fmt::format("unknown key '{}' in {}", EscapeForDisplay(entry.key, 80),
-                    path_.empty() ? "the recipe" : path_),
+                    path_.empty() ? "the " + problems_.document() : path_),
         near.empty() ? "known here: " + JoinWords(names) : fmt::format("did you mean '{}'?", near));
     return;
   }
@@ -309,6 +310,11 @@ std::vector<Section> Section::Subs(std::string_view key) const {
                      problems_);
   }
   return out;
+}
+
+Result<Node> ReadYamlFile(const std::string& path, Sources& sources) {
+  ATTUNE_TRY(const std::string text, ReadText(path, kMaxRecipeText));
+  return ParseYaml(text, sources.Add(path), sources);
 }
 
 }  // namespace attune

@@ -237,6 +237,7 @@ MapBuilder ProfileTree(const ProfileSpec& p) {
   map.Number("steps", p.steps, unless.steps);
   map.Number("max_mb", p.max_bytes / 1'000'000, unless.max_bytes / 1'000'000);
   map.Flag("off", p.off);
+  map.Texts("set", p.set);
   return map;
 }
 
@@ -245,7 +246,15 @@ MapBuilder LauncherTree(const Recipe& recipe) {
   MapBuilder map;
   map.Text("kind", l.kind);
   map.Texts("sbatch", l.sbatch);
+  map.Text("batch_template", l.batch_template);
+  MapBuilder container;
+  container.Text("style", l.container.style);
+  container.Text("image", l.container.image);
+  container.Texts("mounts", l.container.mounts);
+  map.Sub("container", std::move(container));
+  map.Text("login", l.login);
   map.Texts("hosts", l.hosts);
+  map.Text("run_root", l.run_root);
   map.Text("workdir", l.workdir);
   map.Texts("env", recipe.base.env);
   map.Texts("pass_env", l.pass_env);
@@ -320,6 +329,7 @@ Node RecipeTree(const Recipe& r) {
   limits.Number("calls", r.llm.calls);
   llm.Sub("limits", std::move(limits));
   llm.Number("retries", r.llm.retries, LlmSpec().retries);
+  llm.Number("prompt_bytes", r.llm.prompt_bytes, LlmSpec().prompt_bytes);
   map.Sub("llm", std::move(llm));
   MapBuilder price;
   price.Number("gpu_hour_usd", r.price_gpu_hour_usd, 0.0);

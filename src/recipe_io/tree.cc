@@ -1,4 +1,4 @@
-#include "tree.h"
+#include "attune/recipe_io/tree.h"
 
 #include <fmt/core.h>
 

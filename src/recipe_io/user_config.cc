@@ -6,10 +6,12 @@
 #include <array>
 #include <map>
 
+#include "attune/base/redact.h"
 #include "attune/base/text.h"
 #include "file_text.h"
+#include "llm_config.h"
 #include "secrets.h"
-#include "section.h"
+#include "attune/recipe_io/section.h"
 
 namespace attune {
 namespace {
@@ -29,32 +31,42 @@ constexpr Key kNotify[] = {
     {.name = "on", .kind = kTexts, .doc = "what to be told of", .words = kNotices},
     {.name = "command", .kind = kTexts, .doc = "argv; gets the status on its input"},
 };
-constexpr Key kConfig[] = {
-    {.name = "schema", .kind = kText, .doc = "first line", .words = kSchemas, .required = true},
-    {.name = "state_dir", .kind = kText, .doc = "where campaigns are kept"},
-    {.name = "color", .kind = kText, .doc = "colour on a terminal", .words = kColors},
-    {.name = "progress", .kind = kText, .doc = "how progress is shown", .words = kProgress},
-    {.name = "on_interrupt",
-     .kind = kText,
-     .doc = "what the first Ctrl-C does",
-     .words = kInterrupts},
-    {.name = "no_input", .kind = kBool, .doc = "never ask"},
-    {.name = "budget", .kind = kBudget, .doc = "GPU-hours when neither flag nor recipe says"},
-    {.name = "log_file", .kind = kText, .doc = "attune's own log"},
-    {.name = "price", .kind = kSection, .doc = "what a GPU-hour costs", .keys = kPrice},
-    {.name = "notify", .kind = kSection, .doc = "whom to tell", .keys = kNotify},
-    {.name = "allow_env",
-     .kind = kTexts,
-     .doc = "names that look like secrets and may reach a job"},
-};
+// Not constexpr: the keys of llm are another file's.
+const std::vector<Key>& ConfigKeys() {
+  static const std::vector<Key> keys = {
+      {.name = "schema", .kind = kText, .doc = "first line", .words = kSchemas, .required = true},
+      {.name = "state_dir", .kind = kText, .doc = "where campaigns are kept"},
+      {.name = "color", .kind = kText, .doc = "colour on a terminal", .words = kColors},
+      {.name = "progress", .kind = kText, .doc = "how progress is shown", .words = kProgress},
+      {.name = "on_interrupt",
+       .kind = kText,
+       .doc = "what the first Ctrl-C does",
+       .words = kInterrupts},
+      {.name = "no_input", .kind = kBool, .doc = "never ask"},
+      {.name = "budget", .kind = kBudget, .doc = "GPU-hours when neither flag nor recipe says"},
+      {.name = "log_file", .kind = kText, .doc = "attune's own log"},
+      {.name = "price", .kind = kSection, .doc = "what a GPU-hour costs", .keys = kPrice},
+      {.name = "notify", .kind = kSection, .doc = "whom to tell", .keys = kNotify},
+      {.name = "allow_env",
+       .kind = kTexts,
+       .doc = "names that look like secrets and may reach a job"},
+      {.name = "llm",
+       .kind = kSection,
+       .doc = "models and where they are",
+       .keys = LlmConfigKeys()},
+  };
+  return keys;
+}
 
 struct Variable {
   std::string_view name, key;
 };
-constexpr std::array<Variable, 4> kVariables = {{{"ATTUNE_STATE_DIR", "state_dir"},
+constexpr std::array<Variable, 6> kVariables = {{{"ATTUNE_STATE_DIR", "state_dir"},
                                                  {"ATTUNE_BUDGET", "budget"},
                                                  {"ATTUNE_LOG", "log_file"},
-                                                 {"ATTUNE_NO_INPUT", "no_input"}}};
+                                                 {"ATTUNE_NO_INPUT", "no_input"},
+                                                 {"ATTUNE_LLM_ENDPOINT", "llm.endpoint"},
+                                                 {"ATTUNE_LLM_MODEL", "llm.model"}}};
 
 class ConfigReader {
  public:
@@ -74,7 +86,7 @@ class ConfigReader {
     }
     ATTUNE_RETURN_IF_ERROR(RefuseSecrets(tree, {}, sources_));
     Problems problems(sources_);
-    const Section top(&tree, kConfig, "", problems);
+    const Section top(&tree, ConfigKeys(), "", problems);
     ATTUNE_RETURN_IF_ERROR(problems.Take());
     if (!source.trusted) {
       ATTUNE_RETURN_IF_ERROR(RefuseUntrusted(tree));
@@ -102,6 +114,11 @@ class ConfigReader {
         out_.budget = *value;
       } else if (variable.key == "log_file") {
         out_.log_file = *value;
+      } else if (variable.key == "llm.endpoint") {
+        out_.llm.main.endpoint = *value;
+        out_.llm.endpoint_from_variable = true;
+      } else if (variable.key == "llm.model") {
+        out_.llm.main.model = *value;
       } else {
         out_.no_input = *value != "0";
       }
@@ -123,7 +140,8 @@ class ConfigReader {
     builtin("no_input", "false");
     for (const std::string_view key :
          {"state_dir", "color", "progress", "on_interrupt", "no_input", "budget", "log_file",
-          "price.gpu_hour_usd", "notify.on", "notify.command", "allow_env"}) {
+          "price.gpu_hour_usd", "notify.on", "notify.command", "allow_env", "llm.endpoint",
+          "llm.model", "llm.api", "llm.auth", "llm.fallback"}) {
       const auto place = places_.find(std::string(key));
       if (place != places_.end()) {
         out_.origins.push_back(place->second);
@@ -142,7 +160,8 @@ class ConfigReader {
   Status RefuseUntrusted(const Node& tree) const {
     const Node* notify = tree.Find("notify");
     for (const Entry& entry : tree.entries) {
-      if (entry.key == "allow_env" || entry.key == "state_dir" || entry.key == "log_file") {
+      if (entry.key == "allow_env" || entry.key == "state_dir" || entry.key == "log_file" ||
+          entry.key == "llm") {
         return FailAt(sources_, entry.where,
                       fmt::format("{} cannot come from a project's attune.yaml", entry.key),
                       "give it in your own config.yaml");
@@ -156,8 +175,9 @@ class ConfigReader {
     return {};
   }
 
-  void Note(std::string_view key, std::string value, std::string at) {
-    places_[std::string(key)] = {std::string(key), std::move(value), std::move(at)};
+  void Note(std::string_view key, const std::string& value, std::string at) {
+    // A URL may hold a password that no check has seen yet.
+    places_[std::string(key)] = {std::string(key), Redactor()(value), std::move(at)};
   }
 
   void NoteNode(const Section& section, std::string_view key) {
@@ -190,6 +210,11 @@ class ConfigReader {
     notify.Texts("on", out_.notify_on);
     notify.Texts("command", out_.notify_command);
     top.Texts("allow_env", out_.allow_env);
+    const Section llm = top.Sub("llm");
+    ReadLlmConfig(llm, out_.llm);
+    for (const std::string_view key : {"endpoint", "model", "api", "auth", "fallback"}) {
+      NoteNode(llm, key);
+    }
     for (const std::string_view key : {"state_dir", "color", "progress", "on_interrupt", "no_input",
                                        "budget", "log_file", "allow_env"}) {
       NoteNode(top, key);

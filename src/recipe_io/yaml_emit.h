@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "tree.h"
+#include "attune/recipe_io/tree.h"
 
 namespace attune {
 

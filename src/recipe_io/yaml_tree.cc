@@ -14,7 +14,7 @@
 
 #include "attune/base/text.h"
 #include "attune/recipe_io/recipe_io.h"
-#include "tree.h"
+#include "attune/recipe_io/tree.h"
 
 namespace attune {
 namespace {

@@ -12,12 +12,6 @@ namespace {
 
 constexpr std::size_t kMaxNext = 6;  // lines of what attune did next
 
-const ProposalRecord* FindProposal(const CampaignState& s, const ProposalId& id) {
-  const auto it = std::find_if(s.proposals.begin(), s.proposals.end(),
-                               [&](const ProposalRecord& p) { return p.id == id; });
-  return it == s.proposals.end() ? nullptr : &*it;
-}
-
 bool Has(const LaunchIntended& launch, const RunId& run) {
   return std::any_of(launch.runs.begin(), launch.runs.end(),
                      [&](const RunPlan& plan) { return plan.id == run; });
@@ -169,6 +163,7 @@ void AddProposal(const CampaignState& s, std::span<const Event> events, const Pr
                  Explanation& e) {
   e.proposal = p.id;
   e.source = p.source;
+  e.llm_call = p.llm_call;
   e.has_gate = true;
   e.admitted = p.admitted;
   e.turned_back = p.reason;
@@ -181,6 +176,7 @@ void AddProposal(const CampaignState& s, std::span<const Event> events, const Pr
   e.fits_because = p.proposal->fits_because;
   e.stop_if = p.proposal->stop_if;
   e.expected_gain = p.proposal->expected_gain;
+  e.expected_peak_gb = p.proposal->expected_peak_gb;
   e.lever = p.proposal->change.lever;
   if (p.candidate) {
     if (const std::optional<Effective> leader = LeaderAt(s, events, p.id)) {
@@ -200,6 +196,13 @@ std::string ArgvDiff(const CampaignState& s, const RunRecord& run) {
   return DescribeDifference(s.recipe.base, run.plan.user);
 }
 
+// Where the gain fell, against what was expected.
+std::string ForecastWord(const Explanation& e) {
+  if (!e.expected_gain || !e.gain) return {};
+  if (*e.gain < e.expected_gain->first) return "below";
+  return *e.gain > e.expected_gain->second ? "above" : "inside";
+}
+
 std::string OutcomeOf(const RunRecord& run, const LaunchRecord& launch) {
   if (run.judged) {
     std::string word(Word(run.judged->standing));
@@ -215,14 +218,14 @@ std::string OutcomeOf(const RunRecord& run, const LaunchRecord& launch) {
 }  // namespace
 
 std::optional<Explanation> ExplainRun(const CampaignState& s, std::span<const Event> events,
-                                      const RunId& id) {
+                                      const RunId& id, const Catalog& catalog) {
   const RunRecord* run = s.FindRun(id);
   if (run == nullptr) return std::nullopt;
   const LaunchRecord& launch = s.launches.at(run->launch);
   Explanation e;
   e.campaign = s.id;
   e.price = s.recipe.price_gpu_hour_usd;
-  if (const ProposalRecord* p = FindProposal(s, run->plan.proposal)) AddProposal(s, events, *p, e);
+  if (const ProposalRecord* p = s.FindProposal(run->plan.proposal)) AddProposal(s, events, *p, e);
   e.run = id;
   e.label = run->plan.label;
   e.purpose = Word(run->purpose);
@@ -232,10 +235,12 @@ std::optional<Explanation> ExplainRun(const CampaignState& s, std::span<const Ev
   if (run->judged) {
     e.measurement = run->judged->measurement;
     e.gain = run->judged->gain;
+    e.forecast = ForecastWord(e);
     e.reason = run->judged->reason;
     e.findings = run->judged->findings;
   }
   e.diagnosis = run->diagnosis;
+  if (e.diagnosis) e.levers = LeversAgainst(*e.diagnosis, s.recipe, catalog);
   if (run->end) {
     const EndDetail& end = run->end->detail;
     e.failure_class = end.failure_class;
@@ -258,10 +263,10 @@ std::optional<Explanation> ExplainRun(const CampaignState& s, std::span<const Ev
 }
 
 std::optional<Explanation> ExplainProposal(const CampaignState& s, std::span<const Event> events,
-                                           const ProposalId& id) {
-  const ProposalRecord* p = FindProposal(s, id);
+                                           const ProposalId& id, const Catalog& catalog) {
+  const ProposalRecord* p = s.FindProposal(id);
   if (p == nullptr) return std::nullopt;
-  if (!p->run.empty()) return ExplainRun(s, events, p->run);
+  if (!p->run.empty()) return ExplainRun(s, events, p->run, catalog);
   Explanation e;
   e.campaign = s.id;
   e.price = s.recipe.price_gpu_hour_usd;

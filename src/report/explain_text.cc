@@ -18,6 +18,7 @@ class Lines {
     if (text.empty()) return;
     out_ += fmt::format("{:<11} {}\n", key, EscapeForDisplay(text, report::kMaxField));
   }
+  void Raw(std::string_view text) { out_ += text; }
   std::string Take() { return std::move(out_); }
 
  private:
@@ -54,7 +55,35 @@ std::string Show(const Measurement& m) {
   return text;
 }
 
-Json Of(const std::vector<Finding>& findings) {
+std::string Missed(double projected, const std::optional<double>& got, double unit,
+                   std::string_view name) {
+  if (!got || *got <= 0) return {};
+  return fmt::format(", came to {:.4g}{} ({:+.1f}% off)", *got / unit, name,
+                     100 * (projected / *got - 1));
+}
+
+std::string ProjectionLine(const RunProjection& p) {
+  return fmt::format(
+      "{:.4g} s a step, give or take {:.0f}%{}; peak {:.1f} GB, give or take {:.0f}%{}; after {} "
+      "run{}, bare formulas {:.4g} s",
+      p.step_seconds, 100 * p.step_sd, Missed(p.step_seconds, p.got_step_seconds, 1, " s"),
+      p.peak_bytes / 1e9, 100 * p.peak_sd, Missed(p.peak_bytes, p.got_peak_bytes, 1e9, " GB"),
+      p.runs, p.runs == 1 ? "" : "s", p.bare_step_seconds);
+}
+
+Json ProjectionJson(const RunProjection& p) {
+  const auto got = [](const std::optional<double>& x) { return x ? Json(*x) : Json(nullptr); };
+  return {{"runs", p.runs},
+          {"step_seconds", p.step_seconds},
+          {"step_sd", p.step_sd},
+          {"bare_step_seconds", p.bare_step_seconds},
+          {"got_step_seconds", got(p.got_step_seconds)},
+          {"peak_bytes", p.peak_bytes},
+          {"peak_sd", p.peak_sd},
+          {"got_peak_bytes", got(p.got_peak_bytes)}};
+}
+
+Json JsonOf(const std::vector<Finding>& findings) {
   Json list = Json::array();
   for (const Finding& f : findings) {
     list.push_back({{"severity", Word(f.severity)},
@@ -67,7 +96,7 @@ Json Of(const std::vector<Finding>& findings) {
   return list;
 }
 
-Json Of(const Measurement& m) {
+Json JsonOf(const Measurement& m) {
   Json json = {{"score", m.tokens_per_s_per_slot},
                {"first_iteration", m.first_iteration},
                {"last_iteration", m.last_iteration},
@@ -83,8 +112,28 @@ Json Of(const Measurement& m) {
   return json;
 }
 
-Json Of(const Diagnosis& d) {
-  Json json = {{"source", d.source}, {"summary", d.summary}};
+Json JsonOf(const TimeSplit& t) {
+  return {{"rank", t.rank < 0 ? Json(nullptr) : Json(t.rank)},
+          {"steps", t.steps},
+          {"span_ns", t.span},
+          {"compute_ns", t.compute},
+          {"memory_ns", t.memory},
+          {"exposed_ns", t.exposed},
+          {"host_wait_ns", t.host_wait},
+          {"other_idle_ns", t.other_idle},
+          {"host_operators_ns", t.host_operators}};
+}
+
+Json JsonOf(const Diagnosis& d, const std::vector<BottleneckLevers>& levers) {
+  Json json = {
+      {"source", d.source}, {"summary", d.summary}, {"traces", d.traces}, {"notes", d.notes}};
+  json["times"] = Json::array();
+  for (const TimeSplit& t : d.times) json["times"].push_back(JsonOf(t));
+  json["levers"] = Json::array();
+  for (const BottleneckLevers& row : levers) {
+    json["levers"].push_back(
+        {{"class", row.bottleneck}, {"lever_classes", row.classes}, {"levers", row.levers}});
+  }
   json["bottlenecks"] = Json::array();
   for (const Bottleneck& b : d.bottlenecks) {
     json["bottlenecks"].push_back({{"class", b.cls},
@@ -101,6 +150,41 @@ Json IdOrNull(const std::string& id) { return id.empty() ? Json(nullptr) : Json(
 
 }  // namespace
 
+std::string DiagnosisText(const Diagnosis& d, const std::vector<BottleneckLevers>& levers,
+                          std::string_view indent) {
+  constexpr int kCells = 50;
+  std::string text;
+  const auto line = [&](const std::string& what) {
+    text += fmt::format("{}{}\n", indent, EscapeForDisplay(what, report::kMaxField));
+  };
+  bool legend = false;
+  for (const TimeSplit& t : d.times) {
+    if (t.host_operators > 0) {
+      line(fmt::format("{}: operators of the host run {} of {}", RankName(t.rank),
+                       ShowNanoseconds(t.host_operators), ShowNanoseconds(t.span)));
+      continue;
+    }
+    if (t.span <= 0) continue;
+    if (!std::exchange(legend, true)) line("time of the GPU: " + TimeLegend(false));
+    line(fmt::format("{:<10}{:>10}  |{}|", RankName(t.rank), ShowNanoseconds(t.span),
+                     TimeBar(t, kCells, false)));
+  }
+  for (const Bottleneck& b : d.bottlenecks) {
+    if (!b.named) continue;
+    line(fmt::format("{}{}: {}", b.cls,
+                     b.share < 0 ? "" : fmt::format(" ({:.1f}% of the step)", 100 * b.share),
+                     b.evidence));
+    for (const BottleneckLevers& row : levers) {
+      if (row.bottleneck != b.cls) continue;
+      line("  levers against it: " + (row.levers.empty() ? "of class " + Join(row.classes, ", ")
+                                                        : ShowLevers(row.levers)));
+    }
+  }
+  for (const std::string& note : d.notes) line("note: " + note);
+  if (!d.traces.empty()) line("traces: " + d.traces);
+  return text;
+}
+
 std::string ExplainText(const Explanation& e) {
   std::string head = e.run.empty() ? e.proposal.value : e.run.value;
   if (!e.label.empty()) head += " " + e.label;
@@ -111,9 +195,16 @@ std::string ExplainText(const Explanation& e) {
   Lines lines;
   if (!e.hypothesis.empty()) lines.Add("hypothesis", fmt::format("\"{}\"", e.hypothesis));
   if (!e.bottleneck.empty()) lines.Add("against", e.bottleneck);
+  if (e.projection) lines.Add("projected", ProjectionLine(*e.projection));
   if (e.expected_gain) {
-    lines.Add("expected", fmt::format("{:+.1f}% to {:+.1f}%", 100 * e.expected_gain->first,
-                                      100 * e.expected_gain->second));
+    std::string expected = fmt::format("{:+.1f}% to {:+.1f}%", 100 * e.expected_gain->first,
+                                   100 * e.expected_gain->second);
+    if (e.expected_peak_gb) expected += fmt::format(", peak {:.1f} GB", *e.expected_peak_gb);
+    if (!e.forecast.empty()) {
+      expected += fmt::format("; came to {:+.1f}%, {}{}", 100 * *e.gain, e.forecast,
+                          e.forecast == "inside" ? "" : " it");
+    }
+    lines.Add("expected", expected);
   }
   lines.Add("change", e.lever.empty() ? e.change : e.lever + ": " + e.change);
   lines.Add("argv diff", e.argv_diff);
@@ -141,14 +232,16 @@ std::string ExplainText(const Explanation& e) {
   }
   if (e.diagnosis) {
     lines.Add("diagnosis", e.diagnosis->summary);
-    for (const Bottleneck& b : e.diagnosis->bottlenecks) {
-      if (b.named) lines.Add("", b.cls + ": " + b.evidence);
-    }
+    lines.Raw(DiagnosisText(*e.diagnosis, e.levers, std::string(12, ' ')));
   }
   key = "then";
   for (const std::string& next : e.next) lines.Add(std::exchange(key, ""), next);
   lines.Add("cost", e.run.empty() ? "nothing: it was not launched" : Cost(e));
   return text + lines.Take();
+}
+
+std::string DiagnosisJson(const Diagnosis& diagnosis, const std::vector<BottleneckLevers>& levers) {
+  return JsonOf(diagnosis, levers).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string ExplainJson(const Explanation& e) {
@@ -167,6 +260,10 @@ std::string ExplainJson(const Explanation& e) {
   if (e.expected_gain) {
     json["expected_gain"] = Json::array({e.expected_gain->first, e.expected_gain->second});
   }
+  json["expected_peak_gb"] = e.expected_peak_gb ? Json(*e.expected_peak_gb) : Json(nullptr);
+  json["projection"] = e.projection ? ProjectionJson(*e.projection) : Json(nullptr);
+  json["forecast"] = IdOrNull(e.forecast);
+  json["llm_call"] = IdOrNull(e.llm_call);
   json["lever"] = e.lever;
   json["change"] = e.change;
   json["argv_diff"] = e.argv_diff;
@@ -175,17 +272,17 @@ std::string ExplainJson(const Explanation& e) {
     json["gate"] = {{"admitted", e.admitted},
                     {"reason", e.turned_back},
                     {"detail", e.turned_back_detail},
-                    {"findings", Of(e.gate)}};
+                    {"findings", JsonOf(e.gate)}};
   }
   json["timeline"] = Json::array();
   for (const ExplainedMoment& m : e.timeline) {
     json["timeline"].push_back({{"at", Rfc3339(m.at)}, {"what", m.what}});
   }
-  json["measurement"] = e.measurement ? Of(*e.measurement) : Json(nullptr);
+  json["measurement"] = e.measurement ? JsonOf(*e.measurement) : Json(nullptr);
   json["gain_pct"] = e.gain ? Json(100 * *e.gain) : Json(nullptr);
   json["reason"] = e.reason;
-  json["findings"] = Of(e.findings);
-  json["diagnosis"] = e.diagnosis ? Of(*e.diagnosis) : Json(nullptr);
+  json["findings"] = JsonOf(e.findings);
+  json["diagnosis"] = e.diagnosis ? JsonOf(*e.diagnosis, e.levers) : Json(nullptr);
   json["failure"] = nullptr;
   if (!e.failure_class.empty() || !e.evidence.empty()) {
     json["failure"] = {{"class", e.failure_class},

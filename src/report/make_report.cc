@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "attune/report/levers_against.h"
 #include "attune/report/report.h"
 
 namespace attune {
@@ -19,12 +20,6 @@ std::map<LaunchId, double> ChargedAfter(const CampaignState& s) {
   return after;
 }
 
-const ProposalRecord* FindProposal(const CampaignState& s, const ProposalId& id) {
-  const auto it = std::find_if(s.proposals.begin(), s.proposals.end(),
-                               [&](const ProposalRecord& p) { return p.id == id; });
-  return it == s.proposals.end() ? nullptr : &*it;
-}
-
 // Runs that executed the leader's configuration: the candidate itself and the final stage's.
 bool IsOfLeader(const CampaignState& s, const RunRecord& run) {
   return !s.leader.run.empty() && run.plan.user == s.leader.user;
@@ -34,7 +29,7 @@ ReportTrial TrialOf(const CampaignState& s, const RunId& id, const RunRecord& ru
   ReportTrial trial;
   trial.run = id;
   trial.label = run.plan.label;
-  const ProposalRecord* p = FindProposal(s, run.plan.proposal);
+  const ProposalRecord* p = s.FindProposal(run.plan.proposal);
   if (p != nullptr && p->proposal) trial.lever = p->proposal->change.lever;
   trial.change = DescribeDifference(s.recipe.base, run.plan.user);
   trial.result = Word(run.judged->standing);
@@ -174,10 +169,35 @@ std::vector<ReportStep> StepTimes(const RunRecord& run) {
   return times;
 }
 
+void AddRemaining(const CampaignState& s, const Catalog& catalog, const Diagnosis& diagnosis,
+                  Report& r) {
+  std::set<std::string> tried;
+  for (const auto& [id, run] : s.runs) {
+    const ProposalRecord* p = s.FindProposal(run.plan.proposal);
+    if (p == nullptr || !p->proposal) continue;
+    tried.insert(p->proposal->change.lever);
+    tried.insert(p->proposal->change.enablers.begin(), p->proposal->change.enablers.end());
+  }
+  for (BottleneckLevers& row : LeversAgainst(diagnosis, s.recipe, catalog)) {
+    ReportRemaining left;
+    left.bottleneck = row.bottleneck;
+    for (const Bottleneck& b : diagnosis.bottlenecks) {
+      if (b.named && b.cls == row.bottleneck) left.share = b.share;
+    }
+    for (std::string& lever : row.levers) {
+      (tried.contains(lever) ? left.tried : left.untried).push_back(std::move(lever));
+    }
+    if (row.levers.empty()) left.classes = std::move(row.classes);
+    r.remaining.push_back(std::move(left));
+  }
+}
+
 // The last valid run of each: those of the final stage when there was one, which ran in turn.
-void AddStepTimes(const CampaignState& s, Report& r) {
+void AddStepTimes(const CampaignState& s, const Catalog& catalog, Report& r) {
   const RunRecord* baseline = nullptr;
   const RunRecord* leader = nullptr;
+  const Diagnosis* of_baseline = nullptr;
+  const Diagnosis* of_leader = nullptr;
   for (const auto& [id, run] : s.runs) {
     if (!run.judged || run.judged->validity != Validity::kValid) continue;
     if (!run.judged->measurement) continue;  // a component test is valid and times no step
@@ -187,9 +207,13 @@ void AddStepTimes(const CampaignState& s, Report& r) {
       baseline = &run;
     }
     if (!run.diagnosis) continue;
-    if (IsOfLeader(s, run)) r.leader_time = run.diagnosis->summary;
-    if (run.plan.user == s.recipe.base) r.baseline_time = run.diagnosis->summary;
+    if (IsOfLeader(s, run)) of_leader = &*run.diagnosis;
+    if (run.plan.user == s.recipe.base) of_baseline = &*run.diagnosis;
   }
+  if (of_leader != nullptr) r.leader_time = of_leader->summary;
+  if (of_baseline != nullptr) r.baseline_time = of_baseline->summary;
+  const Diagnosis* last = of_leader != nullptr ? of_leader : of_baseline;
+  if (last != nullptr) AddRemaining(s, catalog, *last, r);
   if (baseline != nullptr) {
     r.baseline_run = baseline->plan.id;
     r.baseline_steps = StepTimes(*baseline);
@@ -202,7 +226,7 @@ void AddStepTimes(const CampaignState& s, Report& r) {
 
 }  // namespace
 
-Report MakeReport(const CampaignState& s) {
+Report MakeReport(const CampaignState& s, const Catalog& catalog) {
   Report r;
   r.campaign = s.id;
   r.recipe = s.recipe.name;
@@ -220,7 +244,7 @@ Report MakeReport(const CampaignState& s) {
                                 .sigma = s.calibration->sigma,
                                 .band = s.calibration->band,
                                 .how = s.calibration->how,
-                                .runs = static_cast<int>(s.calibration->runs.size()),
+                                .runs = static_cast<int>(s.CalibrationRuns()),
                                 .distinct_nodes = s.calibration->distinct_nodes};
   }
   r.relaxed = s.recipe.measure.relaxed;
@@ -240,7 +264,7 @@ Report MakeReport(const CampaignState& s) {
   AddTrials(s, r);
   AddGate(s, r);
   AddEvidenceOfLeader(s, r);
-  AddStepTimes(s, r);
+  AddStepTimes(s, catalog, r);
   AddCurve(s, r);
   r.accepted = s.recipe.gate.accept;
   r.ledger = s.ledger;

@@ -147,6 +147,14 @@ std::string ReportJson(const Report& r) {
   }
   json["paid"] = Of(r.paid);
   json["no_gain"] = Of(r.no_gain);
+  json["remaining"] = Json::array();
+  for (const ReportRemaining& left : r.remaining) {
+    json["remaining"].push_back({{"class", left.bottleneck},
+                                 {"share", left.share < 0 ? Json(nullptr) : Json(left.share)},
+                                 {"tried", left.tried},
+                                 {"untried", left.untried},
+                                 {"lever_classes", left.classes}});
+  }
   json["bundle"] = r.bundle.empty() ? Json(nullptr) : Json(r.bundle);
   json["reproduce"] = "attune export " + r.campaign.value + " --as command";
   // Numbers that are not finite become null, bytes that are no UTF-8 U+FFFD.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "attune/base/text.h"
+#include "attune/report/levers_against.h"
 
 namespace attune::report {
 namespace {
@@ -123,11 +124,7 @@ void AddCost(const Report& r, std::vector<Line>& lines) {
                                r.counts.launched, r.counts.win, r.counts.tie, r.counts.loss,
                                r.counts.failed, r.counts.stopped_early, r.counts.rejected)});
   if (!r.final || r.final->gain <= 0) return;
-  // Training that would take B GPU-h of the recipe takes B / (1 + gain): what was spent is saved
-  // after B = spent / (1 - 1 / (1 + gain)).
-  const double pays = l.Charged().Hours() / (1 - 1 / (1 + r.final->gain));
-  std::string text = fmt::format("after {:.4g} GPU-h of the recipe as given", pays);
-  if (r.gpus > 0) text += fmt::format(" ({:.3g} h on {} GPUs)", pays / r.gpus, r.gpus);
+  std::string text = PaysBack(l.Charged(), r.final->gain, r.gpus);
   if (r.price > 0 && r.final->baseline_mean > 0 && r.final->winner_mean > 0) {
     const double tokens = 1e6 / 3600;
     text +=
@@ -135,6 +132,15 @@ void AddCost(const Report& r, std::vector<Line>& lines) {
                     r.price * tokens / r.final->winner_mean);
   }
   lines.push_back({"pays back", text});
+}
+
+std::string Show(const ReportRemaining& left) {
+  std::string text = left.bottleneck;
+  if (left.share >= 0) text += fmt::format(" ({:.1f}% of the step)", 100 * left.share);
+  if (!left.tried.empty()) text += "; tried against it: " + Join(left.tried, ", ");
+  if (!left.untried.empty()) text += "; not tried: " + ShowLevers(left.untried);
+  if (!left.classes.empty()) text += "; levers of class " + Join(left.classes, ", ");
+  return text;
 }
 
 void AddSearch(const Report& r, std::vector<Line>& lines) {
@@ -159,6 +165,7 @@ void AddSearch(const Report& r, std::vector<Line>& lines) {
   }
   if (!r.baseline_time.empty()) lines.push_back({"time, recipe", r.baseline_time});
   if (!r.leader_time.empty()) lines.push_back({"time, leader", r.leader_time});
+  for (const ReportRemaining& left : r.remaining) lines.push_back({"left", Show(left)});
 }
 
 }  // namespace
@@ -213,3 +220,16 @@ std::vector<Line> Lines(const Report& r) {
 }
 
 }  // namespace attune::report
+
+namespace attune {
+
+std::string PaysBack(GpuMillis spent, double gain, int gpus) {
+  // Training that would take B GPU-h of the recipe takes B / (1 + gain): what was spent is saved
+  // after B = spent / (1 - 1 / (1 + gain)).
+  const double pays = spent.Hours() / (1 - 1 / (1 + gain));
+  std::string text = fmt::format("after {:.4g} GPU-h of the recipe as given", pays);
+  if (gpus > 0) text += fmt::format(" ({:.3g} h on {} GPUs)", pays / gpus, gpus);
+  return text;
+}
+
+}  // namespace attune

@@ -15,7 +15,8 @@
 
 namespace attune::store_fields {
 
-enum class Care { kExact, kText, kLoose };
+// kAdded: a field that events of earlier versions lack; it keeps its default then.
+enum class Care { kExact, kText, kLoose, kAdded };
 using enum Care;
 
 template <class T, class U>
@@ -135,7 +136,8 @@ void Fields(V& v, T& x) {
 }
 template <class V, Is<RunPlan> T>
 void Fields(V& v, T& x) {
-  auto& [id, label, of, proposal, form, user, executed, argv, start_iteration, steps_wanted] = x;
+  auto& [id, label, of, proposal, form, user, executed, argv, start_iteration, steps_wanted,
+         profile_first, profile_last] = x;
   v("run", id);
   v("label", label);
   v("of", of);
@@ -146,6 +148,8 @@ void Fields(V& v, T& x) {
   v("argv", argv);
   v("start_iteration", start_iteration);
   v("steps_wanted", steps_wanted);
+  v("profile_first", profile_first, kAdded);
+  v("profile_last", profile_last, kAdded);
 }
 template <class V, Is<LaunchHandle> T>
 void Fields(V& v, T& x) {
@@ -247,22 +251,58 @@ void Fields(V& v, T& x) {
   v("named", named);
   v("evidence", evidence, kText);
 }
+template <class V, Is<TimeSplit> T>
+void Fields(V& v, T& x) {
+  auto& [rank, steps, span, compute, memory, exposed, host_wait, other_idle, host_operators] = x;
+  v("rank", rank);
+  v("steps", steps);
+  v("span_ns", span);
+  v("compute_ns", compute);
+  v("memory_ns", memory);
+  v("exposed_ns", exposed);
+  v("host_wait_ns", host_wait);
+  v("other_idle_ns", other_idle);
+  v("host_operators_ns", host_operators);
+}
 template <class V, Is<Diagnosis> T>
 void Fields(V& v, T& x) {
-  auto& [source, bottlenecks, summary] = x;
+  auto& [source, bottlenecks, summary, times, traces, notes] = x;
   v("source", source);
   v("bottlenecks", bottlenecks);
   v("summary", summary, kText);
+  v("times", times, kAdded);
+  v("traces", traces, kAdded);
+  v("notes", notes, kAdded);
 }
 template <class V, Is<attune::Policy> T>
 void Fields(V& v, T& x) {
-  auto& [proposer, name, prefilter, script, seed, final_blocks] = x;
+  auto& [proposer, name, prefilter, script, seed, final_blocks, rules, catalog, lessons, diagnosis,
+         inspections, space, agents, models, replay, skill] = x;
   v("proposer", proposer);
   v("name", name);
   v("prefilter", prefilter);
   v("script", script);
   v("seed", seed);
   v("final_blocks", final_blocks);
+  v("rules", rules, kAdded);
+  v("catalog", catalog, kAdded);
+  v("lessons", lessons, kAdded);
+  v("diagnosis", diagnosis, kAdded);
+  v("inspections", inspections, kAdded);
+  v("space", space, kAdded);
+  v("agents", agents, kAdded);
+  v("models", models, kAdded);
+  v("replay", replay, kAdded);
+  v("skill", skill, kAdded);
+}
+
+template <class V, Is<EarlierCalibration> T>
+void Fields(V& v, T& x) {
+  auto& [campaign, at, calibration, scores] = x;
+  v("campaign", campaign);
+  v("at_ms", at.ms);
+  v("calibration", calibration);
+  v("scores", scores);
 }
 
 // ----- facts, in the order of the variant
@@ -271,7 +311,7 @@ template <class V, Is<Opened> T>
 void Fields(V& v, T& x) {
   auto& [id, recipe_json, recipe_path, recipe_hash, stack_fingerprint, skill_version,
          attune_version, run_root, policy, budget, run_limit, start_iteration, checkpoint,
-         checkpoint_files, release_margin, limit_step] = x;
+         checkpoint_files, release_margin, limit_step, world, world_hash, earlier] = x;
   v("campaign", id);
   v("recipe", recipe_json);
   v("recipe_path", recipe_path);
@@ -288,6 +328,9 @@ void Fields(V& v, T& x) {
   v("checkpoint_files", checkpoint_files);
   v("release_margin_ms", release_margin);
   v("limit_step_ms", limit_step);
+  v("world", world, kAdded);
+  v("world_hash", world_hash, kAdded);
+  v("earlier_calibration", earlier, kAdded);
 }
 template <class V, Is<Resumed> T>
 void Fields(V& v, T& x) {
@@ -309,8 +352,9 @@ void Fields(V& v, T& x) {
 }
 template <class V, Is<Calibrated> T>
 void Fields(V& v, T& x) {
-  auto& [calibration] = x;
+  auto& [calibration, reused] = x;
   v("calibration", calibration);
+  v("reused", reused, kAdded);
 }
 template <class V, Is<Proposed> T>
 void Fields(V& v, T& x) {
@@ -336,15 +380,43 @@ void Fields(V& v, T& x) {
 }
 template <class V, Is<AskIntended> T>
 void Fields(V& v, T& x) {
-  auto& [call, body_hash] = x;
+  auto& [call, body_hash, model, profile, role, bound, repeats] = x;
   v("call", call);
   v("body_hash", body_hash);
+  v("model", model);
+  v("profile", profile);
+  v("role", role);
+  v("bound_usd_micros", bound);
+  v("repeats", repeats);
 }
 template <class V, Is<Answered> T>
 void Fields(V& v, T& x) {
-  auto& [call, outcome] = x;
+  auto& [call, outcome, model, tool, arguments, error, shown, in_tokens, out_tokens, cached_tokens,
+         cache_written_tokens, reasoning_tokens, usd_micros, tries, status, latency, request_id] =
+      x;
   v("call", call);
   v("outcome", outcome);
+  v("model", model, kText);
+  v("tool", tool, kText);
+  v("arguments", arguments, kText);
+  v("error", error, kText);
+  v("shown", shown, kText);
+  v("in_tokens", in_tokens);
+  v("out_tokens", out_tokens);
+  v("cached_tokens", cached_tokens);
+  v("cache_written_tokens", cache_written_tokens);
+  v("reasoning_tokens", reasoning_tokens);
+  v("usd_micros", usd_micros);
+  v("tries", tries);
+  v("status", status);
+  v("latency_ms", latency);
+  v("request_id", request_id, kText);
+}
+template <class V, Is<LlmBudgetSet> T>
+void Fields(V& v, T& x) {
+  auto& [usd_micros, why] = x;
+  v("usd_micros", usd_micros);
+  v("why", why, kText);
 }
 template <class V, Is<StopWished> T>
 void Fields(V& v, T& x) {
@@ -373,7 +445,7 @@ void Fields(V& v, T& x) {
 }
 template <class V, Is<LaunchEnded> T>
 void Fields(V& v, T& x) {
-  auto& [id, reached, charged, overrun, source, nodes, detail] = x;
+  auto& [id, reached, charged, overrun, source, nodes, detail, failed_nodes] = x;
   v("launch", id);
   v("reached", reached);
   v("charged_gpu_ms", charged);
@@ -381,6 +453,7 @@ void Fields(V& v, T& x) {
   v("source", source);
   v("nodes", nodes, kText);
   v("detail", detail, kText);
+  v("failed_nodes", failed_nodes, kAdded);
 }
 template <class V, Is<RunStarted> T>
 void Fields(V& v, T& x) {

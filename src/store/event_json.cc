@@ -14,6 +14,7 @@
 
 #include "attune/base/text.h"
 #include "event_fields.h"
+#include "field_types.h"
 
 namespace attune {
 namespace {
@@ -21,31 +22,15 @@ namespace {
 using nlohmann::json;
 using store_fields::Care;
 using store_fields::Fields;
+using store_fields::IsId;
+using store_fields::IsOptional;
+using store_fields::IsPair;
+using store_fields::IsTextMap;
+using store_fields::IsVector;
 using store_fields::kLast;
 
 // ADL finds attune::Word; the one of Form lives with the fields.
 using store_fields::Word;
-
-template <class T>
-struct IsOptional : std::false_type {};
-template <class T>
-struct IsOptional<std::optional<T>> : std::true_type {};
-template <class T>
-struct IsVector : std::false_type {};
-template <class T>
-struct IsVector<std::vector<T>> : std::true_type {};
-template <class T>
-struct IsPair : std::false_type {};
-template <class A, class B>
-struct IsPair<std::pair<A, B>> : std::true_type {};
-template <class T>
-struct IsTextMap : std::false_type {};
-template <class T>
-struct IsTextMap<std::map<std::string, T>> : std::true_type {};
-template <class T>
-struct IsId : std::false_type {};
-template <class T>
-struct IsId<Id<T>> : std::true_type {};
 
 // Where it went wrong. Filled from the inside out while the calls return false.
 struct Trouble {
@@ -174,7 +159,7 @@ struct ObjectReader {
     if (!ok) return;
     const auto it = from.find(name);
     if (it == from.end()) {
-      ok = trouble.Raise("missing") || trouble.In(name);
+      ok = care == Care::kAdded || trouble.Raise("missing") || trouble.In(name);
       return;
     }
     seen.emplace_back(name);

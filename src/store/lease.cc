@@ -124,7 +124,9 @@ Result<std::unique_ptr<Writer>> Store::Acquire(const CampaignId& campaign, Clock
   // nullptr: somebody else was faster.
   const auto raise = [&](const std::optional<LeaseRow>& judged) -> Result<std::unique_ptr<Writer>> {
     const std::int64_t epoch = (judged ? judged->epoch : 0) + 1;
-    Result<OsLock> lock = OsLock::Take(impl.LockPath(campaign, epoch));
+    // Nobody else can reach a store in memory.
+    Result<OsLock> lock = impl.folder.empty() ? Result<OsLock>(OsLock())
+                                              : OsLock::Take(impl.LockPath(campaign, epoch));
     if (!lock) {
       if (lock.error().code == ErrorCode::kUnavailable) return nullptr;
       return Fail(lock.error());

@@ -198,9 +198,20 @@ Status Projector::operator()(const PhaseSet& f) {
 
 Status Projector::operator()(const Calibrated& f) {
   const Calibration& c = f.calibration;
+  std::int64_t runs = static_cast<std::int64_t>(c.runs.size());
+  if (!f.reused.empty()) {
+    // It was made from runs of another campaign: how many stands in the opening of this one.
+    ATTUNE_TRY(
+        sql::Rows rows,
+        db_.Select("SELECT json_array_length(body, '$.earlier_calibration.scores') FROM event"
+                   " WHERE campaign = ? AND seq = 1",
+                   campaign_));
+    ATTUNE_TRY(const bool known, rows.Next());
+    if (known) runs = rows.Int(0);
+  }
   return Any("INSERT OR REPLACE INTO calibration VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-             campaign_, seq_, at_, static_cast<std::int64_t>(c.runs.size()), c.mean, c.sigma,
-             c.band, c.quick, c.how, c.launch_cost, c.startup, c.step_ms);
+             campaign_, seq_, at_, runs, c.mean, c.sigma, c.band, c.quick, c.how, c.launch_cost,
+             c.startup, c.step_ms);
 }
 
 Status Projector::operator()(const Proposed& f) {
@@ -246,23 +257,23 @@ Status Projector::operator()(const TurnedBack& f) {
 }
 
 Status Projector::operator()(const AskIntended& f) {
-  // After a crash the same request is asked again under its own id.
-  {
-    ATTUNE_TRY(sql::Rows rows, db_.Select("SELECT 1 FROM llm_call WHERE campaign = ? AND id = ?",
-                                          campaign_, f.call));
-    ATTUNE_TRY(const bool again, rows.Next());
-    if (!again) ATTUNE_RETURN_IF_ERROR(Count("n_llm_calls", 1));
-  }
+  ATTUNE_RETURN_IF_ERROR(Count("n_llm_calls", 1));
   return Any(
-      "INSERT INTO llm_call(campaign, id, asked_ms, body_hash) VALUES(?1, ?2, ?3, ?4)"
-      " ON CONFLICT(campaign, id) DO UPDATE SET asked_ms = ?3, body_hash = ?4",
-      campaign_, f.call, at_, f.body_hash);
+      "INSERT INTO llm_call(campaign, id, seq, asked_ms, body_hash, model, profile, role, repeats,"
+      " bound_usd_micros) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      campaign_, f.call, seq_, at_, f.body_hash, f.model, f.profile, f.role, f.repeats,
+      f.bound_usd_micros);
 }
 
 Status Projector::operator()(const Answered& f) {
   return One("a model request",
-             "UPDATE llm_call SET answered_ms = ?, outcome = ? WHERE campaign = ? AND id = ?", at_,
-             f.outcome, campaign_, f.call);
+             "UPDATE llm_call SET answered_ms = ?, outcome = ?, answered_by = ?, tool = ?,"
+             " error = ?, usd_micros = ?, tries = ?, status = ?, latency_ms = ?, in_tokens = ?,"
+             " cached_tokens = ?, cache_written_tokens = ?, out_tokens = ?, reasoning_tokens = ?,"
+             " request_id = ? WHERE campaign = ? AND id = ?",
+             at_, f.outcome, f.model, f.tool, f.error, f.usd_micros, f.tries, f.status, f.latency,
+             f.in_tokens, f.cached_tokens, f.cache_written_tokens, f.out_tokens, f.reasoning_tokens,
+             f.request_id, campaign_, f.call);
 }
 
 Status Projector::operator()(const StopWished&) { return {}; }
@@ -491,5 +502,7 @@ Status Projector::operator()(const LaunchAbsent& f) {
 }
 
 Status Projector::operator()(const FailureNoted& f) { return KnownRun(f.id); }
+
+Status Projector::operator()(const LlmBudgetSet&) { return {}; }
 
 }  // namespace attune

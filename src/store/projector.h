@@ -71,6 +71,7 @@ class Projector {
   Status operator()(const LaunchUncertain& f);
   Status operator()(const LaunchAbsent& f);
   Status operator()(const FailureNoted& f);
+  Status operator()(const LlmBudgetSet& f);
 
  private:
   template <class... A>

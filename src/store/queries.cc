@@ -199,6 +199,10 @@ class Plausible {
       for (const RunId& run : f.calibration.runs) {
         if (!runs_.contains(run)) return Odd("run", run.value);
       }
+      return f.reused.empty() || offered_ == f.reused ? Status()
+                                                      : Odd("calibration of", f.reused.value);
+    } else if constexpr (std::is_same_v<F, Opened>) {
+      if (f.earlier) offered_ = f.earlier->campaign;
       return {};
     } else if constexpr (std::is_same_v<F, RunStarted>) {
       const auto run = runs_.find(f.id);
@@ -212,6 +216,12 @@ class Plausible {
                          std::is_same_v<F, Judged> || std::is_same_v<F, Diagnosed> ||
                          std::is_same_v<F, FailureNoted>) {
       return runs_.contains(f.id) ? Status() : Odd("run", f.id.value);
+    } else if constexpr (std::is_same_v<F, AskIntended>) {
+      if (!std::exchange(open_call_, f.call).empty()) return Odd("model request", f.call);
+      return {};
+    } else if constexpr (std::is_same_v<F, Answered>) {
+      if (std::exchange(open_call_, "") != f.call) return Odd("answer", f.call);
+      return {};
     } else {
       return {};
     }
@@ -231,6 +241,8 @@ class Plausible {
 
   std::map<LaunchId, LaunchState> launches_;
   std::map<RunId, LaunchId> runs_;
+  std::string open_call_;
+  CampaignId offered_;  // whose calibration the opening offers
 };
 
 }  // namespace
@@ -500,6 +512,21 @@ Result<RunRow> Store::FindRun(const CampaignId& campaign, const std::string& id_
               "attune runs lists them");
 }
 
+Result<std::string> Store::LineOf(const CampaignId& campaign, const Event& event) {
+  return EventLine(campaign, event);
+}
+
+Result<std::optional<Diagnosis>> Store::DiagnosisOf(const CampaignId& campaign, const RunId& run) {
+  ATTUNE_TRY(sql::Rows rows, impl_->database.connection().Select(
+                                 "SELECT body FROM event WHERE campaign = ? AND kind = 'diagnosed'"
+                                 " AND json_extract(body, '$.run') = ? ORDER BY seq DESC LIMIT 1",
+                                 campaign, run));
+  ATTUNE_TRY(const bool any, rows.Next());
+  if (!any) return std::optional<Diagnosis>();
+  ATTUNE_TRY(Fact fact, DecodeFact("diagnosed", rows.Text(0)));
+  return std::optional<Diagnosis>(std::get<Diagnosed>(std::move(fact)).diagnosis);
+}
+
 Result<std::vector<ProposalRow>> Store::Proposals(const CampaignId& campaign) {
   ATTUNE_TRY(sql::Rows rows, impl_->database.connection().Select(
                                  fmt::format("{}ORDER BY seq", kSelectProposal), campaign));
@@ -537,26 +564,6 @@ Result<std::vector<Wish>> Store::Wishes(const CampaignId& campaign) {
     wishes.push_back(
         Wish{.id = rows.Int(0), .at = {rows.Int(1)}, .what = rows.Text(2), .by = rows.Text(3)});
   }
-}
-
-Result<std::optional<Calibration>> Store::FindCalibration(const std::string& recipe_hash,
-                                                          const std::string& stack_fingerprint,
-                                                          Instant since) {
-  ATTUNE_TRY(sql::Rows rows,
-             impl_->database.connection().Select(
-                 "SELECT event.kind, event.body FROM calibration c"
-                 " JOIN campaign ON campaign.id = c.campaign"
-                 " JOIN event ON event.campaign = c.campaign AND event.seq = c.seq"
-                 " WHERE campaign.recipe_hash = ? AND campaign.stack_fingerprint = ?"
-                 " AND c.at_ms >= ? ORDER BY c.at_ms DESC LIMIT 1",
-                 recipe_hash, stack_fingerprint, since));
-  ATTUNE_TRY(const bool found, rows.Next());
-  if (!found) return std::optional<Calibration>();
-  ATTUNE_TRY(Fact fact, DecodeFact(rows.Text(0), rows.Text(1)));
-  if (auto* calibrated = std::get_if<Calibrated>(&fact)) {
-    return std::optional<Calibration>(std::move(calibrated->calibration));
-  }
-  return Fail(ErrorCode::kCorrupt, "a row of calibration points to another kind of event");
 }
 
 }  // namespace attune

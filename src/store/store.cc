@@ -60,6 +60,12 @@ Result<std::unique_ptr<Store>> Store::Open(const std::string& folder, StoreOptio
   return std::unique_ptr<Store>(new Store(std::move(impl)));
 }
 
+Result<std::unique_ptr<Store>> Store::OpenInMemory() {
+  ATTUNE_TRY(Database database, Database::InMemory());
+  auto impl = std::make_unique<Impl>("", std::move(database), ThisProcess());
+  return std::unique_ptr<Store>(new Store(std::move(impl)));
+}
+
 const std::string& Store::folder() const { return impl_->folder; }
 std::string Store::path() const { return impl_->database.path(); }
 const StorePragmas& Store::pragmas() const { return impl_->database.pragmas(); }

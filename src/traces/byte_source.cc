@@ -68,6 +68,33 @@ class MemorySource final : public ByteSource {
   std::size_t piece_;
 };
 
+class LimitedSource final : public ByteSource {
+ public:
+  LimitedSource(std::unique_ptr<ByteSource> source, std::int64_t most, bool* cut)
+      : source_(std::move(source)), left_(most), cut_(cut) {}
+
+  Result<std::size_t> Read(char* to, std::size_t n) override {
+    if (left_ <= 0) {
+      char more = 0;
+      const auto got = source_->Read(&more, 1);
+      *cut_ = *cut_ || (got && *got > 0);
+      return std::size_t{0};
+    }
+    n = static_cast<std::size_t>(std::min<std::uint64_t>(n, static_cast<std::uint64_t>(left_)));
+    ATTUNE_TRY(const std::size_t got, source_->Read(to, n));
+    left_ -= static_cast<std::int64_t>(got);
+    return got;
+  }
+  bool EndedEarly() const override { return source_->EndedEarly(); }
+  bool Changed() const override { return source_->Changed(); }
+  bool HadTrailingBytes() const override { return source_->HadTrailingBytes(); }
+
+ private:
+  std::unique_ptr<ByteSource> source_;
+  std::int64_t left_;
+  bool* cut_;
+};
+
 Error OpenError(const std::string& path, int error) {
   const ErrorCode code = error == ENOENT || error == ENOTDIR ? ErrorCode::kNotFound
                          : error == EACCES || error == EPERM ? ErrorCode::kDenied
@@ -101,6 +128,11 @@ Result<OpenedFile> OpenFile(const std::string& path) {
   file.source = std::make_unique<FileSource>(std::move(fd), at_open);
   if (file.compressed) file.source = Inflate(std::move(file.source));
   return file;
+}
+
+std::unique_ptr<ByteSource> Limit(std::unique_ptr<ByteSource> source, std::int64_t most,
+                                  bool* cut) {
+  return std::make_unique<LimitedSource>(std::move(source), most, cut);
 }
 
 std::unique_ptr<ByteSource> FromMemory(std::string_view bytes, std::size_t piece) {

@@ -46,6 +46,9 @@ Result<OpenedFile> OpenFile(const std::string& path);
 // Inflates any number of gzip members, one after the other (zero bytes between them are padding).
 std::unique_ptr<ByteSource> Inflate(std::unique_ptr<ByteSource> compressed);
 
+// Hands out `most` bytes of `source` and then ends. `*cut` becomes true when there was more.
+std::unique_ptr<ByteSource> Limit(std::unique_ptr<ByteSource> source, std::int64_t most, bool* cut);
+
 // `bytes` must outlive the source. piece: the most that one Read hands out; 0: all.
 std::unique_ptr<ByteSource> FromMemory(std::string_view bytes, std::size_t piece = 0);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attune/base/check.h"
+#include "time_split.h"
 
 namespace attune {
 namespace {
@@ -84,12 +85,6 @@ double Ratio(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 std::string Percent(double ratio) { return fmt::format("{:.1f} %", 100 * ratio); }
-std::string Time(std::int64_t ns) {
-  const double us = static_cast<double>(ns) / 1000;
-  if (us < 1000) return fmt::format("{:.1f} us", us);
-  if (us < 1e6) return fmt::format("{:.2f} ms", us / 1000);
-  return fmt::format("{:.2f} s", us / 1e6);
-}
 
 double ThresholdOf(std::string_view cls) {
   for (const DiagnosisThreshold& t : kThresholds) {
@@ -146,6 +141,7 @@ class Diagnoser {
     d.source = "trace";
     d.bottlenecks = std::move(rows_);
     d.summary = Summary(d);
+    for (const RankTrace& t : set_.ranks) d.times.push_back(TimesOf(t));
     return d;
   }
 
@@ -165,6 +161,21 @@ class Diagnoser {
   std::string OnRank(const RankTrace& t) const {
     if (set_.ranks.size() < 2) return {};
     return t.rank >= 0 ? fmt::format("rank {}: ", t.rank) : t.path + ": ";
+  }
+
+  static TimeSplit TimesOf(const RankTrace& t) {
+    TimeSplit split = traces::SplitOf(t.analysed, t.analysed_idle);
+    if (!t.HasGpu()) {
+      split = {};
+      split.span = t.host.span;
+      split.host_operators = t.host.operators;
+    }
+    split.rank = t.rank;
+    if (t.steps_marked) {
+      split.steps = std::count_if(t.steps.begin(), t.steps.end(),
+                                  [](const StepFigures& s) { return s.analysed; });
+    }
+    return split;
   }
 
   void OfGpu(const RankTrace& t) {
@@ -192,7 +203,7 @@ class Diagnoser {
                         "idle {} of the step, {} of it ends with a kernel launched late; "
                         "median launch delay {}",
                         Percent(idle), Percent(Ratio(t.analysed_idle.host_wait, t.analysed.idle())),
-                        Time(delay));
+                        ShowNanoseconds(delay));
     if (graphs) {
       evidence += fmt::format("; {} kernels come from {} graph launches", t.sums.graph_kernels,
                               t.sums.graph_launches);
@@ -208,7 +219,7 @@ class Diagnoser {
         median_us, short_gaps,
         OnRank(t) + fmt::format("half of {} compute kernels last {} or less, {} are under 10 us; "
                                 "short gaps between kernels take {} of the step",
-                                gpu_work, Time(t.sums.median_kernel),
+                                gpu_work, ShowNanoseconds(t.sums.median_kernel),
                                 Percent(Ratio(t.sums.small_kernels, gpu_work)),
                                 Percent(short_gaps)));
   }
@@ -335,7 +346,7 @@ class Diagnoser {
         later > 0 ? static_cast<double>(s.allocations) / static_cast<double>(later) : 0;
     Add("allocator", s.allocations > 0 && later > 0, allocations, Ratio(s.allocation_time, span),
         OnRank(t) + fmt::format("{} device allocations or frees after the first step, {}",
-                                s.allocations, Time(s.allocation_time)));
+                                s.allocations, ShowNanoseconds(s.allocation_time)));
     const std::int64_t host = t.steps_marked ? s.host : t.host.span;
     const std::int64_t loader = t.steps_marked ? s.data_loader : t.host.data_loader;
     AddDataLoader(t, loader, host);
@@ -360,7 +371,7 @@ class Diagnoser {
     const double share = Ratio(loader, host);
     Add("data_loader", share >= ThresholdOf("data_loader"), share, share,
         OnRank(t) + fmt::format("the main thread spends {} of {} in the data loader ({})",
-                                Time(loader), Time(host), Percent(share)));
+                                ShowNanoseconds(loader), ShowNanoseconds(host), Percent(share)));
   }
 
   void OfHost(const RankTrace& t) {
@@ -424,9 +435,9 @@ class Diagnoser {
                                             return x.longest - x.transfer < y.longest - y.transfer;
                                           });
     words += fmt::format("; largest skew: {} in a {}, {} inside on rank {}, {} on rank {}",
-                         Time(largest->longest - largest->transfer), largest->type,
-                         Time(largest->transfer), largest->last_rank, Time(largest->longest),
-                         largest->longest_rank);
+                         ShowNanoseconds(largest->longest - largest->transfer), largest->type,
+                         ShowNanoseconds(largest->transfer), largest->last_rank,
+                         ShowNanoseconds(largest->longest), largest->longest_rank);
     return words;
   }
 
@@ -470,7 +481,7 @@ class Diagnoser {
     std::string text = fmt::format(
         "No GPU events: these are times of the host alone. {} analysed, operators of the main "
         "thread run {} of it",
-        Time(t.host.span), Percent(Ratio(t.host.operators, t.host.span)));
+        ShowNanoseconds(t.host.span), Percent(Ratio(t.host.operators, t.host.span)));
     int shown = 0;
     for (const ClassRow& c : t.host.classes) {
       if (shown++ == 3) break;
@@ -487,9 +498,9 @@ class Diagnoser {
     if (set_.ranks.size() > 1) text += fmt::format("{} ranks; of the first: ", set_.ranks.size());
     if (t.steps_marked) {
       text += fmt::format("{} of {} steps analysed, {} each on the GPU", analysed, t.steps.size(),
-                          Time(analysed > 0 ? span / analysed : 0));
+                          ShowNanoseconds(analysed > 0 ? span / analysed : 0));
     } else {
-      text += fmt::format("no step marks, the whole window of {} analysed", Time(span));
+      text += fmt::format("no step marks, the whole window of {} analysed", ShowNanoseconds(span));
     }
     text += fmt::format(
         ": busy {}, compute {}, exposed communication {}, idle {} (host wait {}, kernel wait {}, "
@@ -501,7 +512,8 @@ class Diagnoser {
         Percent(Ratio(t.analysed_idle.comm_wait + t.analysed_idle.other, span)));
     if (t.whole_file.without_launch > 0) {
       text += fmt::format("GPU events without a launch in the window: {}, {}. ",
-                          t.whole_file.without_launch, Time(t.whole_file.without_launch_time));
+                          t.whole_file.without_launch,
+                          ShowNanoseconds(t.whole_file.without_launch_time));
     }
     return text;
   }

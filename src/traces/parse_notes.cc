@@ -51,6 +51,7 @@ constexpr std::array<Words, static_cast<std::size_t>(Note::kCount)> kWords = {{
     {"rank_from_name", "the rank is not in the document: taken from the file name"},
     {"rank_unknown", "no rank in the document or the file name"},
     {"windowed", "more events than the window holds: figures cover a part of the file"},
+    {"text_limit", "more text than is read of one file: nothing after that was read"},
     {"stacks_on", "Python stacks were recorded: host-side shares are inflated"},
 }};
 

@@ -48,6 +48,7 @@ enum class Note : std::uint8_t {
   kRankFromName,
   kRankUnknown,
   kWindowed,
+  kTextLimit,
   kStacksOn,
   kCount
 };

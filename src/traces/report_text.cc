@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "attune/base/text.h"
 #include "attune/traces/diagnose.h"
+#include "time_split.h"
 
 namespace attune {
 namespace {
@@ -18,58 +18,8 @@ constexpr std::size_t kMaxKernels = 8;
 constexpr int kLeastWidth = 60;
 constexpr int kNameWidth = 18;
 
-std::string Time(std::int64_t ns) {
-  const double us = static_cast<double>(ns) / 1000;
-  if (us < 1000) return fmt::format("{:.1f} us", us);
-  if (us < 1e6) return fmt::format("{:.2f} ms", us / 1000);
-  return fmt::format("{:.2f} s", us / 1e6);
-}
-
 double Share(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
-}
-
-// What a bar is made of. The parts are disjoint and fill it.
-struct Parts {
-  // compute (with communication under it), memory alone, exposed communication, host wait, other
-  // idle
-  std::array<std::int64_t, 5> time{};
-};
-constexpr std::array<char, 5> kAscii = {'#', 'm', 'x', '.', ' '};
-constexpr std::array<std::string_view, 5> kUnicode = {"█", "▓", "▒", "·", " "};
-constexpr std::array<std::string_view, 5> kPartNames = {
-    "compute", "copies alone", "exposed communication", "host wait", "other idle"};
-
-Parts PartsOf(const Breakdown& b, const IdleSplit& idle) {
-  Parts p;
-  p.time[0] = b.compute;
-  p.time[1] = std::max<std::int64_t>(0, b.busy - b.compute - b.exposed);
-  p.time[2] = b.exposed;
-  p.time[3] = std::min(idle.host_wait, b.idle());
-  p.time[4] = b.idle() - p.time[3];
-  return p;
-}
-
-std::string Bar(const Parts& p, int cells, bool unicode) {
-  std::int64_t whole = 0;
-  for (const std::int64_t t : p.time) whole += t;
-  std::string bar;
-  std::int64_t sum = 0;
-  int drawn = 0;
-  for (std::size_t i = 0; i < p.time.size(); ++i) {
-    sum += p.time[i];
-    // Ends of the parts are rounded, so the bar has `cells` cells whatever the parts.
-    const int end = static_cast<int>(std::lround(Share(sum, whole) * cells));
-    for (; drawn < end; ++drawn) {
-      if (unicode) {
-        bar += kUnicode[i];
-      } else {
-        bar += kAscii[i];
-      }
-    }
-  }
-  bar.append(static_cast<std::size_t>(std::max(0, cells - drawn)), ' ');
-  return bar;
 }
 
 // Words of a paragraph in lines of `width`.
@@ -93,9 +43,7 @@ std::string Wrap(std::string_view text, std::size_t width, std::string_view inde
   return out + "\n";
 }
 
-std::string RankName(const RankTrace& t) {
-  return t.rank >= 0 ? fmt::format("rank {}", t.rank) : std::string("rank ?");
-}
+std::string RankName(const RankTrace& t) { return attune::RankName(t.rank); }
 
 std::string Fit(std::string line, int width) {
   if (static_cast<int>(line.size()) > width) line.resize(static_cast<std::size_t>(width));
@@ -138,8 +86,9 @@ class Writer {
   void BarLine(const std::string& name, std::int64_t span, const Breakdown& b,
                const IdleSplit& idle) {
     const int cells = width_ - kNameWidth - 12 - 3;
-    const std::string bar = Bar(PartsOf(b, idle), cells, unicode_);
-    out_ += fmt::format("{:<{}.{}}{:>10}  |{}|\n", name, kNameWidth, kNameWidth, Time(span), bar);
+    const std::string bar = TimeBar(traces::SplitOf(b, idle), cells, unicode_);
+    out_ += fmt::format("{:<{}.{}}{:>10}  |{}|\n", name, kNameWidth, kNameWidth,
+                        ShowNanoseconds(span), bar);
   }
 
   void Bars() {
@@ -149,12 +98,7 @@ class Writer {
       HostBars();
       return;
     }
-    std::string legend = "time of the GPU";
-    for (std::size_t i = 0; i < kPartNames.size() - 1; ++i) {
-      const std::string mark = unicode_ ? std::string(kUnicode[i]) : std::string(1, kAscii[i]);
-      legend += fmt::format("{} {} {}", i == 0 ? ":" : ",", mark, kPartNames[i]);
-    }
-    Heading(legend);
+    Heading("time of the GPU: " + TimeLegend(unicode_));
     std::size_t shown = 0;
     for (const RankTrace& t : set_.ranks) {
       if (!t.HasGpu()) continue;
@@ -181,7 +125,7 @@ class Writer {
     for (const ClassRow& c : classes) {
       const auto filled = static_cast<std::size_t>(
           std::max(0L, std::lround(Share(c.total, largest) * std::max(1, cells))));
-      out_ += Fit(fmt::format("  {:<16} {:>10} {:5.1f} % {:>8} {}", c.cls, Time(c.total),
+      out_ += Fit(fmt::format("  {:<16} {:>10} {:5.1f} % {:>8} {}", c.cls, ShowNanoseconds(c.total),
                               100 * Share(c.total, whole), c.count, std::string(filled, '#')),
                   width_);
     }
@@ -201,9 +145,9 @@ class Writer {
     Heading(fmt::format("{} (total, count, median)", what));
     for (std::size_t i = 0; i < std::min(rows.size(), kMaxKernels); ++i) {
       const KernelRow& k = rows[i];
-      out_ += Fit(
-          fmt::format("  {:>10} {:>8} {:>10}  {}", Time(k.total), k.count, Time(k.median), k.name),
-          width_);
+      out_ += Fit(fmt::format("  {:>10} {:>8} {:>10}  {}", ShowNanoseconds(k.total), k.count,
+                              ShowNanoseconds(k.median), k.name),
+                  width_);
     }
   }
 
@@ -216,8 +160,8 @@ class Writer {
       Heading("communication (exposed, time, count)");
       for (const CollectiveRow& c : t.collectives) {
         if (c.count == 0) continue;
-        out_ += Fit(fmt::format("  {:>10} {:>10} {:>6}  {} {}{}", Time(c.exposed), Time(c.time),
-                                c.count, c.type,
+        out_ += Fit(fmt::format("  {:>10} {:>10} {:>6}  {} {}{}", ShowNanoseconds(c.exposed),
+                                ShowNanoseconds(c.time), c.count, c.type,
                                 c.description.empty() || c.description == "undefined"
                                     ? (c.group.empty() ? "(group not known)" : "group " + c.group)
                                     : c.description,
@@ -227,10 +171,12 @@ class Writer {
     }
     Heading("streams (busy; idle by host wait, kernel wait, communication wait, other)");
     for (const StreamFigures& s : t.streams) {
-      out_ += Fit(fmt::format("  device {} stream {:<6} {:>10}; {:>10} {:>10} {:>10} {:>10}",
-                              s.device, s.stream, Time(s.busy), Time(s.idle.host_wait),
-                              Time(s.idle.kernel_wait), Time(s.idle.comm_wait), Time(s.idle.other)),
-                  width_);
+      out_ +=
+          Fit(fmt::format("  device {} stream {:<6} {:>10}; {:>10} {:>10} {:>10} {:>10}", s.device,
+                          s.stream, ShowNanoseconds(s.busy), ShowNanoseconds(s.idle.host_wait),
+                          ShowNanoseconds(s.idle.kernel_wait), ShowNanoseconds(s.idle.comm_wait),
+                          ShowNanoseconds(s.idle.other)),
+              width_);
     }
   }
 
@@ -243,8 +189,8 @@ class Writer {
     }
     Heading("who enters collectives last (last in, waiting caused, own waiting)");
     for (const RankLateness& l : a.lateness) {
-      out_ += fmt::format("  rank {:<6} {:>5} {:>10} {:>10}\n", l.rank, l.last_in, Time(l.caused),
-                          Time(l.waited));
+      out_ += fmt::format("  rank {:<6} {:>5} {:>10} {:>10}\n", l.rank, l.last_in,
+                          ShowNanoseconds(l.caused), ShowNanoseconds(l.waited));
     }
   }
 
@@ -260,7 +206,8 @@ class Writer {
             static_cast<std::size_t>(width_), "  ");
       }
       for (const UnknownCategory& u : t.unknown) {
-        out_ += fmt::format("  category {}: {} events, {}\n", u.category, u.count, Time(u.total));
+        out_ += fmt::format("  category {}: {} events, {}\n", u.category, u.count,
+                            ShowNanoseconds(u.total));
       }
     }
     for (const std::string& r : set_.remarks) {

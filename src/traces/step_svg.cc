@@ -82,13 +82,6 @@ std::string XmlEscape(std::string_view s) {
   return out;
 }
 
-std::string Time(std::int64_t ns) {
-  const double us = static_cast<double>(ns) / 1000;
-  if (us < 1000) return fmt::format("{:.1f} us", us);
-  if (us < 1e6) return fmt::format("{:.2f} ms", us / 1000);
-  return fmt::format("{:.2f} s", us / 1e6);
-}
-
 const StepFigures* Choose(const RankTrace& t, std::string_view wanted) {
   std::vector<const StepFigures*> steps;
   for (const StepFigures& s : t.steps) {
@@ -176,7 +169,8 @@ class Picture {
         "fill=\"{}\"><title>{}{}, "
         "{}</title></rect>\n",
         open.from, y, open.to - open.from, kBar, kColours[open.colour], name,
-        open.count > 1 ? fmt::format(" and {} more", open.count - 1) : "", Time(open.time));
+        open.count > 1 ? fmt::format(" and {} more", open.count - 1) : "",
+        ShowNanoseconds(open.time));
     if (open.count == 1 && open.to - open.from >= kLeastNamed) {
       const auto fits = static_cast<std::size_t>((open.to - open.from) / 6);
       bars_ += fmt::format(
@@ -195,7 +189,7 @@ class Picture {
         "communication "
         "{6:.1f} %, idle {7:.1f} %</text>\n",
         kWidth, height, trace_.rank >= 0 ? fmt::format("rank {}, ", trace_.rank) : std::string(),
-        XmlEscape(step_.name), Time(step_.time.span), Percent(step_.time.busy),
+        XmlEscape(step_.name), ShowNanoseconds(step_.time.span), Percent(step_.time.busy),
         Percent(step_.time.exposed), Percent(step_.time.idle()));
     double x = kLeft;
     for (std::size_t i = 0; i < kColours.size(); ++i) {
@@ -215,7 +209,7 @@ class Picture {
       axis += fmt::format(
           "<line x1=\"{0:.1f}\" y1=\"{1:.0f}\" x2=\"{0:.1f}\" y2=\"{2:.0f}\" stroke=\"#cccccc\"/>"
           "<text x=\"{0:.1f}\" y=\"{3:.0f}\" text-anchor=\"middle\">{4}</text>\n",
-          X(at), kTop - 4, height - 34, height - 20, Time(at - step_.begin));
+          X(at), kTop - 4, height - 34, height - 20, ShowNanoseconds(at - step_.begin));
     }
     return axis;
   }

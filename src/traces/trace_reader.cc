@@ -49,10 +49,15 @@ Result<RankTrace> ReadOnce(const std::string& path, const TraceOptions& options,
   } else {
     traces::KinetoOptions kineto;
     kineto.step_pattern = options.step_pattern;
+    bool cut = false;
+    if (options.max_text_bytes > 0) {
+      file.source = traces::Limit(std::move(file.source), options.max_text_bytes, &cut);
+    }
     auto read = traces::ReadKineto(*file.source, kineto, store);
+    if (cut) store.notes.Add(Note::kTextLimit);
     if (!read) return Fail(path, std::move(read.error()));
     trace.format = read->array_form ? TraceFormat::kKinetoArray : TraceFormat::kKineto;
-    trace.whole = read->whole;
+    trace.whole = read->whole && !cut;
     trace.text_bytes = read->text_bytes;
     trace.stopped_at = read->stopped_at;
   }

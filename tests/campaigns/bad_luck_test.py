@@ -439,6 +439,83 @@ os.execv({world.TRAIN!r}, [{world.TRAIN!r}, *sys.argv[1:]])
     w.check_books()
 
 
+def edited_recipe(w):
+    """A recipe that was edited while its campaign was interrupted: refused by name, but for what
+    nothing is decided by. What stood in --set is no edit."""
+    w.recipe()
+    p = w.start_run("--set", "measure.half_drift_max=0.6")
+    w.wait_job(p)
+    p.send(signal.SIGTERM)
+    ends(p.wait(), 143)
+    with open(f"{w.folder}/recipe.yaml", encoding="utf-8") as file:
+        text = file.read()
+    w.write("recipe.yaml", text.replace("  steps: 8", "  steps: 9"))
+    before = w.kinds()
+    refused = w.attune("resume")
+    ends(refused, 2)
+    says(refused, "measure.steps 8 -> 9", "1 differences", "attune run")
+    expect(w.kinds() == before, "something was written")
+    beside = w.attune("run", "recipe.yaml", "--set", "budget.gpu_hours=0.00001")
+    ends(beside, 5)  # a campaign of its own, too poor to launch anything
+    says(beside, "was interrupted with 1 launches open")
+    w.write("recipe.yaml", text.replace("gpu_hours: auto", "gpu_hours: 7")
+            + "price: {gpu_hour_usd: 2}\n")
+    first = world.audit.campaigns(w.state)[0]
+    r = w.resume(first)
+    says(r, "of 7.00 GPU-h ($", "at $2.00)")
+    faults = world.audit.audit(w.state, first)
+    expect(not faults, "; ".join(faults))
+
+
+def recipe_file_is_gone(w):
+    """The campaign has its recipe: it goes on without the file, and says so."""
+    w.recipe()
+    p = w.start_run()
+    w.wait_job(p)
+    p.send(signal.SIGTERM)
+    ends(p.wait(), 143)
+    os.rename(f"{w.folder}/recipe.yaml", f"{w.folder}/moved.yaml")
+    p = w.start("resume")
+    w.wait_event("judged", p)
+    p.send(signal.SIGTERM)
+    p.wait()
+    says(p, "recipe.yaml", "goes on with its recipe as it was")
+    os.rename(f"{w.folder}/moved.yaml", f"{w.folder}/recipe.yaml")
+    w.resume()
+    w.check_books()
+
+
+def logs_of_a_run(w):
+    """stderr by itself, and what is said when the folder was removed."""
+    w.recipe()
+    w.write("noisy", f"""#!/usr/bin/python3
+import os, sys
+os.write(1, b"on stdout\\n")
+os.write(2, b"on stderr\\n")
+os.execv({world.TRAIN!r}, [{world.TRAIN!r}, *sys.argv[1:]])
+""")
+    os.chmod(f"{w.folder}/noisy", stat.S_IRWXU)
+    with open(f"{w.folder}/recipe.yaml", encoding="utf-8") as file:
+        text = file.read()
+    w.write("recipe.yaml", text.replace(world.TRAIN, "./noisy"))
+    ends(w.run(), 0)
+    whole = w.attune("logs", "r001")
+    says(whole, "on stdout", "on stderr", "iteration")
+    expect(w.attune("logs", "r001", "--stderr").out == "on stderr\n",
+           w.attune("logs", "r001", "--stderr").text())
+    expect(w.attune("logs", "r001", "--stderr", "-f", "--tail", "1").out == "", "more than a KiB")
+    os.remove(w.files("*/a0/r001/errs")[0])
+    older = w.attune("logs", "r001", "--stderr")
+    ends(older, 2)
+    says(older, "did not tell stderr apart")
+    ends(w.attune("db", "gc", "--keep-logs", "1"), 0)
+    ends(w.attune("logs", "r001"), 0)
+    says(w.attune("db", "gc", "--keep-logs", "0"), "run folders removed")
+    gone = w.attune("logs", "r001")
+    says(gone, "not there any more", "attune show r001")
+    says(w.attune("show", "r001"), "reference")
+
+
 def link_as_run_folder(w):
     """Somebody planted a link in place of the run folder: nothing is written behind it."""
     victim = f"{w.folder}/victim"
@@ -458,6 +535,63 @@ sys.exit(subprocess.run([{world.WRAPPER!r}, *sys.argv[1:]], input=plan).returnco
     expect(p.code not in (0, 1), f"exit {p.code}: {p.text()}")
     says(p, "symbolic link")
     expect(not os.listdir(victim), "something was written behind the link")
+
+
+def files_beside_the_database(w):
+    """--events, --metrics-textfile, notify and explain of one short campaign."""
+    w.recipe()
+    with open(f"{w.folder}/recipe.yaml", encoding="utf-8") as file:
+        text = file.read()
+    # A job of its own that leaves a trace, as a profiler would.
+    w.write("traced", f"""#!/usr/bin/python3
+import os, sys
+words = sys.argv[1:]
+if "--trace-dir" in words:
+    folder = words[words.index("--trace-dir") + 1]
+    os.makedirs(folder, exist_ok=True)
+    events = []
+    for step in range(3):
+        at = 1000000 + step * 1000
+        events.append('{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#%d","pid":1,"tid":1,"ts":%d,"dur":990}}' % (step, at))
+        for k in range(10):
+            n = step * 10 + k + 1
+            events.append('{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":%d,"dur":4,"args":{{"correlation":%d}}}}' % (at + k * 100, n))
+            events.append('{{"ph":"X","cat":"kernel","name":"sgemm_128x128","pid":0,"tid":7,"ts":%d,"dur":40,"args":{{"device":0,"stream":7,"correlation":%d}}}}' % (at + k * 100 + 10, n))
+    with open(folder + "/rank0.pt.trace.json", "w") as out:
+        out.write('{{"schemaVersion":1,"traceEvents":[' + ",".join(events) + "]}}")
+os.execv({world.TRAIN!r}, [{world.TRAIN!r}, *words])
+""")
+    os.chmod(f"{w.folder}/traced", stat.S_IRWXU)
+    w.write("recipe.yaml", text.replace(world.TRAIN, "./traced").replace(
+        "profile: {off: true}", 'profile: {set: {trace-dir: "{run}/traces"}}')
+        + "notify: {on: [end, fail]}\n")
+    w.write("told", f"""#!/usr/bin/python3
+import sys
+with open({w.folder!r} + "/told.json", "a") as out:
+    out.write(sys.argv[1] + " " + sys.stdin.read())
+""")
+    os.chmod(f"{w.folder}/told", stat.S_IRWXU)
+    w.write("config.yaml", f"schema: attune/config/1\nnotify: {{command: [{w.folder}/told]}}\n")
+    p = w.run("--events", "events.ndjson", "--metrics-textfile", "attune.prom",
+              env={"ATTUNE_CONFIG": f"{w.folder}/config.yaml"})
+    ends(p, 0)
+    with open(f"{w.folder}/events.ndjson", encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    exported = w.attune("db", "export").out.splitlines()
+    expect(lines == exported, "the event file is not what db export writes")
+    with open(f"{w.folder}/attune.prom", encoding="utf-8") as file:
+        metrics = file.read()
+    for text in ('state="shipped"} 1\n', "attune_leader_score", 'result="win"} 1\n'):
+        expect(text in metrics, f"'{text}' is not in: {metrics}")
+    with open(f"{w.folder}/told.json", encoding="utf-8") as file:
+        told = file.read()
+    expect(told.startswith("end {") and told.count("schema") == 1, f"told: {told}")
+    says(w.attune("explain", "r001", "--svg", "r001.svg"), "launch_bound", "rank 0")
+    says(w.attune("explain", "r001", "--trace"), "kernels by class")
+    says(w.attune("show", "r001"), "from trace")
+    with open(f"{w.folder}/r001.svg", encoding="utf-8") as file:
+        expect("<svg" in file.read(), "no picture")
+    w.check_books()
 
 
 CASES = {name: case for name, case in list(globals().items())

@@ -87,6 +87,7 @@ class World:
         self.state = f"{self.folder}/state"
         self.started = 0
         self.processes = []
+        self.closing = []  # called at the end, in turn
         os.mkdir(f"{self.folder}/ckpt")
         self.write("ckpt/latest_checkpointed_iteration.txt", f"{START}\n")
         self.write("ckpt/weights.bin", "w" * 65536)
@@ -101,6 +102,8 @@ class World:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        for close in self.closing:
+            close()
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -108,7 +111,8 @@ class World:
         with open(f"{self.folder}/{name}", "w", encoding="utf-8") as file:
             file.write(text)
 
-    def recipe(self, args=None, declare=None, calibration_runs=1, name="recipe.yaml"):
+    def recipe(self, args=None, declare=None, calibration_runs=1, name="recipe.yaml",
+               launcher=None, workload="gpus: 2"):
         """The fake job: two slots, steps of 60 ms, a window of 3 s, one lever."""
         all_args = {
             "micro-batch-size": 1, "global-batch-size": 8, "seq-length": 128, "load": "ckpt",
@@ -121,7 +125,7 @@ class World:
             "schema: attune/recipe/1",
             "name: fake",
             "framework: custom",
-            "workload: {model: gpt, gpus: 2, gpu: cpu, seq_length: 128, global_batch: 8,"
+            f"workload: {{model: gpt, {workload}, gpu: cpu, seq_length: 128, global_batch: 8,"
             " precision: fp32, order: layout_free, loss_mask: full}",
             f"command: [{TRAIN}, \"{{{{args}}}}\"]",
             "args:",
@@ -141,6 +145,7 @@ class World:
             "    remove: [save, save-interval]",
             "profile: {off: true}",
             "budget: {gpu_hours: auto, run_limit: 1m}",
+            *(launcher or []),
         ]
         self.write(name, "\n".join(lines) + "\n")
 
@@ -199,8 +204,10 @@ class World:
                 if value:
                     return value
                 raise Failure(f"{what}: attune ended first ({process.code}): {process.text()}")
-            expect(time.monotonic() < end, f"{what}: did not come")
-            time.sleep(0.002)
+            if time.monotonic() > end:
+                said = process.text()[-2000:] if process is not None else ""
+                raise Failure(f"{what}: did not come; events: {self.kinds()[-40:]}; it said: {said}")
+            time.sleep(0.005)
 
     def wait_event(self, kind, process=None, count=1):
         self.wait_for(f"{count} x {kind}", lambda: self.kinds().count(kind) >= count, process)
@@ -221,14 +228,14 @@ class World:
         expect(not faults, "; ".join(faults))
 
 
-def main(cases):
+def main(cases, make=World, jobs=8):
     """Runs the named cases (default: all) side by side; most of each is waiting for a job."""
     import argparse
     from concurrent.futures import ThreadPoolExecutor
 
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", help="cases; default: all")
-    parser.add_argument("--jobs", type=int, default=8)
+    parser.add_argument("--jobs", type=int, default=jobs)
     parser.add_argument("--keep", action="store_true", help="leave the folders of failed cases")
     options = parser.parse_args()
     unknown = set(options.names) - set(cases)
@@ -236,7 +243,7 @@ def main(cases):
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
 
     def attempt(name):
-        world, begun = World(name), time.monotonic()
+        world, begun = make(name), time.monotonic()
         verdict, why = "ok", ""
         try:
             cases[name](world)

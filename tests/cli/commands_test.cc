@@ -28,6 +28,8 @@ std::vector<Row> Rows() {
       {{"check", "good.yaml", "--print"}, 0},
       {{"check", "good.yaml", "--origins", "--set", "measure.steps=12"}, 0},
       {{"check", "good.yaml", "--set", "measure.stepz=12"}, 2},
+      {{"check", "good.yaml", "--set", "gate.long_steps=12"}, 2},  // read, and nothing acts on them
+      {{"check", "good.yaml", "--set", "launcher.login=front"}, 2},
       {{"check", "bad.yaml"}, 2},
       {{"check", "none.yaml"}, 2},
       {{"check", "newer.yaml"}, 2},
@@ -43,6 +45,8 @@ std::vector<Row> Rows() {
       {{"config", "path"}, 0},
       {{"config"}, 2},
       {{"schema", "recipe"}, 0},
+      {{"schema", "events"}, 0},
+      {{"schema", "status"}, 0},
       {{"schema"}, 2},
       {{"schema", "dance"}, 2},
       {{"completion", "bash"}, 0},
@@ -55,6 +59,11 @@ std::vector<Row> Rows() {
       {{"plan", "good.yaml", "--budget", "0.000001"}, 0},
       {{"plan", "good.yaml", "--budget", "much"}, 2},
       {{"plan", "bad.yaml"}, 2},
+      {{"run", "good.yaml", "--launcher", "ssh", "--dry-run"}, 2},  // it names no hosts
+      {{"run", "good.yaml", "--launcher", "local", "--dry-run"}, 0},
+      {{"run", "good.yaml", "--approve", "each"}, 2},  // nobody is there to ask
+      {{"run", "good.yaml", "--approve", "each", "--detach"}, 2},
+      {{"resume", "--approve", "each"}, 2},
       {{"doctor"}, 0},
       {{"doctor", "good.yaml"}, 0},
       {{"doctor", "bad.yaml"}, 2},
@@ -63,6 +72,10 @@ std::vector<Row> Rows() {
       {{"doctor", "good.yaml", "--set", "measure.start_from=none"}, 7},
       {{"doctor", "good.yaml", "--set", "files=[none.py]"}, 7},
       {{"doctor", "--state", "good.yaml"}, 1},
+      {{"doctor", "good.yaml", "--fix-hints"}, 0},
+      {{"doctor", "good.yaml", "--offline", "--set", "launcher.kind=slurm"}, 0},
+      {{"doctor", "--offline", "--llm"}, 2},
+      {{"doctor", "--offline", "--job"}, 2},
       {{"gate", "check", "good.yaml", "--against", "good.yaml"}, 0},
       {{"gate", "check", "good.yaml", "--against", "good.yaml", "--set", "args.micro-batch-size=2"},
        0},
@@ -71,6 +84,9 @@ std::vector<Row> Rows() {
       {{"gate", "check", "good.yaml"}, 2},
       {{"gate", "list"}, 0},
       {{"gate", "list", "--arguments"}, 0},
+      {{"gate", "list", "--framework", "custom"}, 0},
+      {{"gate", "explain", "legality.excludes"}, 0},
+      {{"gate", "explain", "value.--micro-batch-size"}, 0},
       {{"gate", "explain", "lr"}, 0},
       {{"gate", "explain", "defect.D4"}, 0},
       {{"gate", "explain", "dance"}, 2},
@@ -91,7 +107,7 @@ class Paths : public Program {
   void SetUp() override {
     Program::SetUp();
     Write("good.yaml", kGoodRecipe);
-    Write("bad.yaml", std::string(kGoodRecipe) + "api_key: canary-value-0815\n");
+    Write("bad.yaml", fmt::format("{}api_key: canary-value-0815\n", kGoodRecipe));
     Write("newer.yaml", "schema: attune/recipe/2\n");
   }
 };
@@ -152,8 +168,9 @@ TEST_F(Paths, EveryCommandAnswersAWrongFlagAlike) {
 }
 
 TEST_F(Paths, PlanShowsTheFirstLaunchTheRowsAndTheCommandAndWritesNothing) {
-  Write("plan.yaml", std::string(kGoodRecipe) +
-                         "budget: {gpu_hours: 3, run_limit: 90s}\nprice: {gpu_hour_usd: 2}\n");
+  Write("plan.yaml", fmt::format("{}budget: {{gpu_hours: 3, run_limit: 90s}}\n"
+                                 "price: {{gpu_hour_usd: 2}}\n",
+                                 kGoodRecipe));
   const os::CommandResult plan = Attune({"plan", "plan.yaml", "--show-command", "--set",
                                          "measure.instrument.set.exit-interval=\"{n}\""});
   EXPECT_EQ(plan.exit_code, 0) << plan.err;
@@ -180,6 +197,39 @@ TEST_F(Paths, DoctorSaysWhatIsMissingAndWritesNothing) {
   EXPECT_NE(r.out.find("FAIL  launcher: "), std::string::npos) << r.out;
   EXPECT_NE(r.out.find("python-9"), std::string::npos) << r.out;
   EXPECT_NE(access((folder_ + "/state").c_str(), F_OK), 0);
+}
+
+TEST_F(Paths, DoctorOfflineNamesWhatItDoesNotAsk) {
+  const std::vector<std::string> words = {"doctor", "good.yaml", "--set", "launcher.kind=slurm",
+                                          "--offline"};
+  const os::CommandResult r = Attune(words);
+  EXPECT_EQ(r.exit_code, 0) << r.out;
+  EXPECT_NE(r.out.find("skip  slurm: not asked: --offline\n"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("0 failed"), std::string::npos) << r.out;
+  // ssh would have taken its time, and failed.
+  Write("hosts.yaml",
+        fmt::format("{}launcher: {{kind: ssh, hosts: [no-such-host]}}\n", kGoodRecipe));
+  const os::CommandResult hosts =
+      Attune({"doctor", "hosts.yaml", "--offline"}, {{"ATTUNE_SSH", "/bin/false"}});
+  EXPECT_EQ(hosts.exit_code, 0) << hosts.out;
+  EXPECT_NE(hosts.out.find("skip  host no-such-host: "), std::string::npos) << hosts.out;
+  EXPECT_EQ(Attune({"doctor", "hosts.yaml"}, {{"ATTUNE_SSH", "/bin/false"}}).out.find("skip"),
+            std::string::npos);
+}
+
+TEST_F(Paths, DoctorGivesACommandForWhatIsNotInOrder) {
+  const std::vector<std::string> words = {"doctor", "good.yaml", "--set",
+                                          "command=[python-9, train.py]"};
+  EXPECT_EQ(Attune(words).out.find("fix:"), std::string::npos);
+  std::vector<std::string> more = words;
+  more.emplace_back("--fix-hints");
+  const os::CommandResult r = Attune(more);
+  EXPECT_EQ(r.exit_code, 7);
+  EXPECT_NE(r.out.find("      fix:  type -a 'python-9'\n"), std::string::npos) << r.out;
+  more.emplace_back("--json");
+  const auto json = nlohmann::json::parse(Attune(more).out);
+  EXPECT_EQ(json["checks"].back()["fix"], "type -a 'python-9'") << json.dump(1);
+  EXPECT_EQ(json["checks"].front()["fix"], "");
 }
 
 TEST_F(Paths, NeverShowASecret) {
@@ -285,6 +335,19 @@ TEST_F(Cli, InitWritesARecipeThatReads) {
   EXPECT_EQ(Attune({"init", "-o", "a b.yaml", "--force", "-q"}).err, "");
 }
 
+// What a fresh machine without a GPU can do with two commands.
+TEST_F(Cli, InitForTheSimulatedClusterWritesARecipeThatRuns) {
+  const os::CommandResult init = Attune({"init", "--launcher", "sim"});
+  ASSERT_EQ(init.exit_code, 0) << init.err;
+  EXPECT_NE(init.err.find("next: attune run recipe.yaml\n"), std::string::npos) << init.err;
+  EXPECT_EQ(Attune({"doctor", "recipe.yaml"}).exit_code, 0);
+  const os::CommandResult run = Attune({"run", "recipe.yaml", "-q"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("simulated in world default:0"), std::string::npos) << run.out;
+  EXPECT_EQ(Attune({"init", "--launcher", "sim", "--example", "gpt", "--force"}).exit_code, 2);
+  EXPECT_EQ(Attune({"init", "--example", "mixtral-8x22b", "--force"}).exit_code, 0);
+}
+
 TEST_F(Paths, WhatCheckPrintsIsARecipe) {
   const os::CommandResult printed = Attune({"check", "good.yaml", "--print"});
   Write("again.yaml", printed.out);
@@ -297,6 +360,31 @@ TEST_F(Cli, CompletionAnswersFromTheTables) {
   EXPECT_EQ(Attune({"__complete", "config", ""}).out, "path\nshow\n");
   EXPECT_EQ(Attune({"__complete", "completion", "z"}).out, "zsh\n");
   EXPECT_EQ(Attune({"__complete", "no-such", "--json"}).exit_code, 0);
+  EXPECT_EQ(Attune({"__complete", "schema", ""}).out, "events\nrecipe\nstatus\n");
+  // Of a subcommand, and values: of a flag with words of its own, and of one without.
+  EXPECT_EQ(Attune({"__complete", "gate", "check", "--ag"}).out, "--against\n");
+  EXPECT_EQ(Attune({"__complete", "run", "r.yaml", "--on-interrupt", "d"}).out, "detach\ndrain\n");
+  EXPECT_EQ(Attune({"__complete", "run", "r.yaml", "--budget", ""}).out, "auto\n");
+  EXPECT_EQ(Attune({"__complete", "levers", "show", "tensor"}).out, "tensor_parallel\n");
+  EXPECT_EQ(Attune({"__complete", "gate", "explain", "batch.mask"}).out.substr(0, 10),
+            "batch.mask");
+}
+
+TEST_F(Paths, CompletionFindsRecipesAndFoldersAndLevers) {
+  mkdir((folder_ + "/more").c_str(), 0700);
+  Write("more/deep.yaml", kGoodRecipe);
+  Write("other.yaml", "no: recipe\n");
+  EXPECT_EQ(Attune({"__complete", "check", ""}).out, "bad.yaml\ngood.yaml\nmore/\nnewer.yaml\n");
+  EXPECT_EQ(Attune({"__complete", "plan", "--budget", "3", "more/"}).out, "more/deep.yaml\n");
+  EXPECT_EQ(Attune({"__complete", "gate", "check", "good.yaml", "--against", "g"}).out,
+            "good.yaml\n");
+  EXPECT_EQ(Attune({"__complete", "-C", "more", "run", "d"}).out, "deep.yaml\n");
+  EXPECT_EQ(Attune({"__complete", "levers", "show", "--recipe", "good.yaml", ""}).out,
+            "micro_batch\n");
+  EXPECT_EQ(Attune({"__complete", "check", "good.yaml", ""}).out, "");  // the shell's own
+  // Without a database there are no ids, and none is made.
+  EXPECT_EQ(Attune({"__complete", "status", ""}).out, "");
+  EXPECT_NE(access((folder_ + "/state").c_str(), F_OK), 0);
 }
 
 TEST_F(Cli, AFullDiskIsAFailure) {

@@ -3,6 +3,7 @@
 
 #include "attune/base/text.h"
 #include "command.h"
+#include "golden.h"
 #include "parse.h"
 #include "run_attune.h"
 
@@ -10,17 +11,6 @@ namespace attune::cli {
 namespace {
 
 using Help = Program;
-
-const std::string kFolder = ATTUNE_SOURCE_DIR "/tests/cli/";
-
-// With ATTUNE_WRITE_GOLDEN=1 the files are written; read the difference before committing it.
-void ExpectGolden(const std::string& name, const std::string& text) {
-  const std::string path = kFolder + name + ".golden";
-  if (std::getenv("ATTUNE_WRITE_GOLDEN") != nullptr) {
-    std::ofstream(path, std::ios::binary) << text;
-  }
-  EXPECT_EQ(text, Slurp(path)) << path;
-}
 
 TEST_F(Help, OfAttuneItselfAndTheStartAreAsStored) {
   ExpectGolden("help", Attune({"--help"}).out);
@@ -97,7 +87,7 @@ TEST(Examples, AllParse) {
 }
 
 TEST(Start, NamesOnlyCommandsThatExist) {
-  const std::string start = Slurp(kFolder + "start.golden");
+  const std::string start = Slurp(ATTUNE_SOURCE_DIR "/tests/cli/start.golden");
   for (const std::string_view line : SplitLines(start)) {
     const std::vector<std::string> words = CommandWords(line);
     ASSERT_GE(words.size(), 2u);

@@ -1,12 +1,16 @@
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
+#include "approval.h"
 #include "attune/logs/log_parser.h"
 #include "attune/recipe_io/recipe_io.h"
 #include "exit_code.h"
+#include "hold.h"
 #include "json_out.h"
 #include "terminal.h"
 
@@ -35,6 +39,22 @@ TEST(WantsColour, FollowsTheConventions) {
     EXPECT_EQ(WantsColour(row.terminal, row.flag, row.no_color, row.term, row.force), row.wants)
         << row.flag << " " << (row.no_color != nullptr ? row.no_color : "-");
   }
+}
+
+TEST(WordsInside, AreTheSameWithoutWhatWasMeantForTheOutside) {
+  const std::vector<std::string> words = {"attune", "-C",     "there", "run",  "r.yaml", "--hold",
+                                          "4h",     "--seed", "3",     "--detach"};
+  const std::vector<std::string> inside = {"/opt/attune",     "run",        "r.yaml",  "--seed", "3",
+                                           "--in-allocation", "--no-input", "--state", "/s"};
+  EXPECT_EQ(WordsInside(words, "/opt/attune", "/s"), inside);
+  EXPECT_EQ(WordsInside({"attune", "-Cthere", "run", "r.yaml", "--hold=4h", "--seed", "3"},
+                        "/opt/attune", "/s"),
+            inside);
+  // What is added below is not said twice: no flag may stand twice.
+  EXPECT_EQ(WordsInside({"attune", "--state", "elsewhere", "run", "r.yaml", "--hold=4h", "--seed",
+                         "3", "--no-input", "--state=there", "--in-allocation"},
+                        "/opt/attune", "/s"),
+            inside);
 }
 
 TEST(JsonOut, EscapesAndRefusesWhatJsonCannotHold) {
@@ -90,6 +110,68 @@ TEST(Terminal, AsksNobodyWhereNobodyIs) {
   EXPECT_NE(answer.error().help.find("--yes"), std::string::npos);
   close(in[0]);
   close(in[1]);
+}
+
+// A terminal whose other end the test holds.
+struct Tty {
+  int test = -1, program = -1;
+  Tty() {
+    test = posix_openpt(O_RDWR | O_NOCTTY);
+    EXPECT_EQ(grantpt(test), 0);
+    EXPECT_EQ(unlockpt(test), 0);
+    program = open(ptsname(test), O_RDWR | O_NOCTTY);
+  }
+  ~Tty() {
+    close(test);
+    close(program);
+  }
+  void Type(const std::string& text) const {
+    EXPECT_EQ(write(test, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+};
+
+TEST(AskWhile, TakesAYesForAYesAndALeaveForALeave) {
+  std::FILE* nowhere = fopen("/dev/null", "w");
+  for (const auto& [typed, meant] : {std::pair<std::string, Approval>{"y\n", Approval::kYes},
+                                     {"yes\n", Approval::kYes},
+                                     {"n\n", Approval::kNo},
+                                     {"\n", Approval::kNo},
+                                     {"yesterday and more than anybody says\n", Approval::kNo},
+                                     {"q\n", Approval::kLeave},
+                                     {"\x04", Approval::kLeave}}) {  // end of input
+    const Tty tty;
+    int pulses = 0;
+    const Approval reply = AskWhile(tty.program, nowhere, "Launch?", [&] {
+      if (++pulses == 1) tty.Type(typed);
+      return true;
+    });
+    EXPECT_EQ(reply, meant) << typed;
+  }
+  const Tty tty;
+  EXPECT_EQ(AskWhile(tty.program, nowhere, "Launch?", [] { return false; }), Approval::kLeave);
+  fclose(nowhere);
+}
+
+TEST(ApprovalQuestion, SaysWhatItCostsAndWhatIsLeftAndWhy) {
+  CampaignState s;
+  s.budget = FromGpuHours(60);
+  s.ledger.search = FromGpuHours(19.5);
+  s.recipe.price_gpu_hour_usd = 2;
+  ProposalRecord p;
+  p.id = ProposalId("p004");
+  p.proposal = Proposal{};
+  p.proposal->hypothesis = "all-reduces \x1b[31mcross no node";
+  p.candidate = Effective{};
+  p.candidate->args.Set("--tp", {"4"});
+  LaunchIntended launch;
+  launch.hold = FromGpuHours(2.5);
+  const std::string question = ApprovalQuestion(s, p, launch);
+  EXPECT_TRUE(question.starts_with("launch p004 (tp off->")) << question;
+  EXPECT_NE(question.find("4)? It holds at most 2.50 GPU-h ($5.00); 40.50 of 60.00 are left; why: "
+                          "all-reduces "),
+            std::string::npos)
+      << question;
+  EXPECT_EQ(question.find('\x1b'), std::string::npos);
 }
 
 }  // namespace

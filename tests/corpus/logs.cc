@@ -29,8 +29,12 @@ std::optional<double> LossOf(const Step& step) {
   return std::nullopt;
 }
 
-std::optional<double> MedianMs(const std::vector<Step>& steps) {
+std::optional<double> MedianMs(const std::vector<Step>& steps,
+                               const std::vector<ProgressSeen>& bars) {
   std::vector<double> ms;
+  for (const ProgressSeen& bar : bars) {
+    if (bar.ms > 0) ms.push_back(bar.ms);
+  }
   for (const Step& s : steps) {
     if (s.printed_ms > 0) ms.push_back(s.printed_ms);
   }
@@ -56,8 +60,11 @@ std::vector<Column> ColumnsOf(const WholeLog& log) {
     skipped += s.skipped;
     nan += s.nan ? 1 : 0;
   }
-  const auto number = [&steps](bool first) {
+  // Where a progress bar alone prints step numbers, they are the printed ones.
+  const std::vector<ProgressSeen>& bars = log.news.progress;
+  const auto number = [&](bool first) {
     if (steps.empty()) return std::string(kNothing);
+    if (!bars.empty()) return std::to_string(first ? bars.front().number : bars.back().number);
     return std::to_string(first ? steps.front().iteration : steps.back().iteration);
   };
   const std::string& grad = log.news.last_grad_norm;
@@ -67,7 +74,7 @@ std::vector<Column> ColumnsOf(const WholeLog& log) {
           {"last_step", number(false)},
           {"first_loss", Shown(first_loss)},
           {"last_loss", Shown(last_loss)},
-          {"median_step_ms", Shown(MedianMs(steps))},
+          {"median_step_ms", Shown(MedianMs(steps, bars))},
           {"last_grad_norm", grad.empty() ? std::string(kNothing) : grad},
           {"skipped_total", std::to_string(skipped)},
           {"nan_steps", std::to_string(nan)}};

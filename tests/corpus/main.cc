@@ -4,8 +4,6 @@
 // an order that depends on the rows' inputs only.
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,14 +12,6 @@
 #include "corpus.h"
 
 namespace attune::corpus {
-
-Result<std::string> ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return Fail(ErrorCode::kNotFound, "cannot open " + path);
-  std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if (in.bad()) return Fail(ErrorCode::kUnavailable, "cannot read " + path);
-  return bytes;
-}
 
 namespace {
 
@@ -37,6 +27,7 @@ const std::vector<Kind> kKinds = {
     {"failures", &ReadFailures},
     {"logs", &ReadLogs},
     {"traces", &ReadTraceFolders},
+    {"throughput", &ReadThroughput},
 };
 // clang-format on
 
@@ -52,7 +43,9 @@ int Usage() {
 int PrintAnswers(const std::vector<Row>& rows) {
   std::vector<std::pair<std::string, std::string>> lines;
   lines.reserve(rows.size());
-  for (const Row& row : rows) lines.emplace_back(Sha256Hex(row.input), OneLine(row.answer));
+  for (const Row& row : rows) {
+    if (!row.closing) lines.emplace_back(Sha256Hex(row.input), OneLine(row.answer));
+  }
   std::sort(lines.begin(), lines.end());
   for (const auto& [key, answer] : lines) std::printf("%s\n", answer.c_str());
   return 0;
@@ -61,7 +54,13 @@ int PrintAnswers(const std::vector<Row>& rows) {
 int PrintComparison(const std::vector<Row>& rows) {
   int passed = 0, failed = 0, skipped = 0;
   for (const Row& row : rows) {
-    std::printf("%s\t%s\n", OneLine(row.id).c_str(), OneLine(row.answer).c_str());
+    if (row.closing) {
+      std::printf("%s\n", OneLine(row.id).c_str());
+      if (!row.bar) continue;
+    } else {
+      const std::string note = row.note.empty() ? "" : "\t" + OneLine(row.note);
+      std::printf("%s\t%s%s\n", OneLine(row.id).c_str(), OneLine(row.answer).c_str(), note.c_str());
+    }
     switch (row.outcome) {
       case Outcome::kPassed:
         ++passed;

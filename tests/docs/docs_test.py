@@ -126,7 +126,8 @@ def bad_command(line, program):
     while words and re.match(r"^[A-Z_]+=", words[0]):
         words.pop(0)
     words.pop(0)
-    for stop in ("|", ">", "&&", ";", "2>", "&"):
+    # After a lone "--" stand another program's arguments.
+    for stop in ("|", ">", "&&", ";", "2>", "&", "--"):
         if stop in words:
             words = words[: words.index(stop)]
     globals_, commands = program.flags_of([])

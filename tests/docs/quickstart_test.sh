@@ -63,16 +63,25 @@ never prepare
 never 'attune .*run'
 
 # What fails is named in one line at the end, and nothing after it is tried.
-BROKEN="apt install" run
+BROKEN="apt install" run --real
 [ "$status" -ne 0 ] || fail "apt-get install failed"
 tail -n 1 "$scratch/output" | grep -q '^error: .*step 1 of 4 (packages)' || fail "apt: last line"
 never '^cmake'
-BROKEN=cmake run
+BROKEN=cmake run --real
 [ "$status" -ne 0 ] || fail "the build failed"
 tail -n 1 "$scratch/output" | grep -q '^error: .*step 2 of 4 (build)' || fail "build: last line"
 never prepare
 
+# The main job is simulated: no PyTorch, nothing prepared.
 run
+never python3-torch
+never prepare
+called "attune --state $tree/build/quickstart run examples/glm-4.5-b200x128/recipe.yaml --launcher sim"
+[ "$status" -eq 5 ] || fail "the exit code of the rehearsal is lost: $status"
+BROKEN=cmake run
+tail -n 1 "$scratch/output" | grep -q '^error: .*step 2 of 3 (build)' || fail "build: last line"
+
+run --real
 called 'apt-get install .* python3-torch'
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
   called prepare

@@ -455,6 +455,10 @@ Status FakeLauncher::Cancel(const LaunchHandle& handle, const std::optional<RunI
   if (job == nullptr) {
     return Fail(ErrorCode::kNotFound, "no launch " + handle.token.value);
   }
+  if (world_->cancel_failures > 0) {
+    --world_->cancel_failures;
+    return Fail(ErrorCode::kUnavailable, "the fake cluster does not answer");
+  }
   world_->Settle(*job);
   const Millis now = world_->clock_->Monotonic();
   if (!run) {

@@ -50,6 +50,7 @@ class FakeWorld {
   // throws from here.
   std::function<void(std::string_view)> after_effect;
   int find_failures = 0;      // the next n Finds fail with kUnavailable
+  int cancel_failures = 0;    // and the next n Cancels
   Millis kill_grace{10'000};  // a job that ignores TERM lives this long after it
   Millis release_margin{15'000};
   std::string run_root = "/fake/runs";

@@ -204,7 +204,9 @@ FakeTraining PlanFakeTraining(const std::vector<std::string>& args,
         (i / 60) % 60, i % 60, Pad(i, 8), Pad(train_iters, 8), Pad(i * gbs, 12), printed_ms,
         in.Number("lr", 3e-4), Pad(in.Int("fake-printed-batch", gbs), 5), losses,
         nan ? std::string("nan") : fmt::format("{:.3f}", 1.0 + 2.0 / static_cast<double>(i)));
-    say(line, true);
+    if (nth == 1 || i % std::max<std::int64_t>(1, in.Int("log-interval", 1)) == 0) {
+      say(line, true);
+    }
     if (i == in.Int("fake-twice", 0)) {
       say(line, true);
     }

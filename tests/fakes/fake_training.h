@@ -19,6 +19,7 @@
 //   --fake-oom-at K  --fake-oom-above M (micro-batches above M run out of memory at once)
 //   --fake-nan-at K  --fake-hang-at K  --fake-ignore-term  --fake-print-mb N  --fake-silent
 //   --fake-no-block (no argument block)
+//   --fake-eat-mb N (memory it touches)
 //   --fake-child-ms N  --fake-write PATH  --fake-half-times  --fake-twice K
 //   --fake-printed-batch N  --fake-loss-shift X (relative)  --fake-drop-aux (load balancing loss 0)
 //   --fake-drift X (relative change of the true step time over 100 steps)  --fake-end-hang (does

@@ -1,6 +1,7 @@
 // attune_fake_train: the fake training (fake_training.h) as a real process in real time.
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "attune/base/clock.h"
+#include "attune/base/text.h"
 #include "fakes/fake_training.h"
 
 namespace attune::fakes {
@@ -27,13 +29,18 @@ void WriteAll(int fd, std::string_view bytes) {
   }
 }
 
+// Under its name only once it is whole: a test that waits for the file reads it at once.
 void WriteFile(const std::string& path, const std::string& bytes) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  const std::string part = path + "." + std::to_string(getpid());
+  const int fd = open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (fd < 0) {
     _exit(73);
   }
   WriteAll(fd, bytes);
   close(fd);
+  if (rename(part.c_str(), path.c_str()) != 0) {
+    _exit(73);
+  }
 }
 
 // In its own session, and orphaned by a second fork: beyond the reach of a signal to the group.
@@ -79,6 +86,12 @@ int Main(int argc, char** argv) {
   }
   if (t.ignore_term) {
     signal(SIGTERM, SIG_IGN);
+  }
+  if (const auto mb = ParseInt(FlagValue(args, "fake-eat-mb"))) {
+    // Touched, so that a limit on memory has something to count.
+    static std::vector<char> eaten;
+    eaten.assign(static_cast<std::size_t>(*mb) << 20, 'm');
+    asm volatile("" : : "r"(eaten.data()) : "memory");  // else nobody would miss it
   }
   if (t.child > Millis{0}) {
     StartEscapedChild(t.child);

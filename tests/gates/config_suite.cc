@@ -104,6 +104,8 @@ bool Give(const std::string& piece, Setting& s) {
       {"site.env=", [&](const std::string& v) { s.site.env.push_back(v); }},
       {"site.lever=", [&](const std::string& v) { s.site.levers.push_back(v); }},
       {"window.start=", [&](const std::string& v) { s.window.start_iteration = std::stoll(v); }},
+      {"window.profile_after=",
+       [&](const std::string& v) { s.window.profile_after = static_cast<int>(*ParseInt(v)); }},
       {"window.profile=", [&](const std::string& v) { s.window.profile = v == "on"; }},
       {"leader ", [&](const std::string& v) { s.leader = ApplyEdits(s.leader, {ReadEdit(v)}); }},
       {"known ",

@@ -122,6 +122,10 @@ const std::vector<CallRule>& CallRules() {
       {"std::cout", {"src/cli/"}, "only cli writes to the terminal"},
       {"std::cerr", {"src/cli/"}, "only cli writes to the terminal"},
       {"fmt::print(", {"src/cli/"}, "only cli writes to the terminal"},
+      // What is true of a simulated cluster is found out by launching: cli only hands a world over.
+      {"OpenWorld(", {"src/sim/", "include/attune/sim/", "src/bench/", "src/cli/"},
+       "only sim and bench read worlds"},
+      {"ReadWorld(", {"src/sim/"}, "only sim and bench read worlds"},
   };
   return rules;
 }

@@ -150,6 +150,16 @@ class _Audit:
             if end["charged_gpu_ms"]:
                 self.fault(f"{launch} is void but is charged")
             return
+        # Of a scheduler: what was settled stands there, or in the mirror of a folder elsewhere.
+        jobs = read_record(f"{root}/jobs") or read_record(
+            f"{self.state}/runs/{intent['token']}/jobs")
+        if jobs is not None:
+            if len(starts) > 1:
+                self.fault(f"{launch}: {len(starts)} start records")
+            if "charged" not in jobs or int(one(jobs, "charged")) != end["charged_gpu_ms"]:
+                self.fault(f"{launch} is charged {end['charged_gpu_ms']}, its folder says "
+                           f"{jobs.get('charged')}")
+            return
         if len(starts) != 1:
             self.fault(f"{launch}: {len(starts)} start records")
             return

@@ -9,10 +9,11 @@ seconds=${1:-600}
 shift || true
 targets=("$@")
 if [ "${#targets[@]}" -eq 0 ]; then
-  targets=(log trace nsys)
+  targets=(log trace nsys reply recipe)
 fi
 
-declare -A seeds=([log]=tests/cases/logs [trace]=tests/cases/traces [nsys]=tests/data/nsys)
+declare -A seeds=([log]=tests/cases/logs [trace]=tests/cases/traces [nsys]=tests/data/nsys
+  [reply]=tests/fuzz/reply_seeds [recipe]=tests/fuzz/recipe_seeds)
 for target in "${targets[@]}"; do
   if [ -z "${seeds[$target]:-}" ]; then
     echo "error: no target '$target'; there are: ${!seeds[*]}" >&2

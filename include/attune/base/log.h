@@ -14,6 +14,9 @@ enum class Level { kDebug, kInfo, kWarn, kError, kOff };
 
 void SetLevel(Level level);
 bool OpenFile(const std::string& path);  // false when it can't be opened
+// From now on `value` and its encodings stand in no line (base/redact.h). What has the form of a
+// key never does.
+void Hide(std::string_view name, std::string_view value);
 void Write(Level level, std::string_view message);
 
 template <class... T>

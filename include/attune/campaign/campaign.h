@@ -12,9 +12,11 @@
 
 #include "attune/base/clock.h"
 #include "attune/base/result.h"
+#include "attune/gates/instrument.h"
 #include "attune/launch/launcher.h"
 #include "attune/model/action.h"
 #include "attune/model/campaign.h"
+#include "attune/propose/agent.h"
 #include "attune/propose/proposer.h"
 
 namespace attune {
@@ -28,6 +30,13 @@ struct SessionLimits {
 
 // The next step. Pure: the same state, time and limits give the same action.
 Action Decide(const CampaignState& state, Instant now, const SessionLimits& limits);
+
+// The measured form's window of the next run: at most `steps` steps, its own files below `scratch`.
+MeasuredWindow WindowFor(const CampaignState& state, int steps, const std::string& scratch);
+
+// What is set aside for the final stage: its holds, the rehearsal's included. 0 before the first
+// run has shown its pace.
+GpuMillis Reserve(const CampaignState& state);
 
 // What the loop needs of the store: durable appends under the lease. Implemented over Store by
 // cli, and in memory by tests.
@@ -46,7 +55,15 @@ class Journal {
 // What Ship writes, made by the caller (recipe_io and report know the formats). Called again after
 // a crash it writes the same bytes to the same place.
 using Shipper = std::function<Result<Shipped>(const CampaignState&)>;
-using Notifier = std::function<Status(const CampaignState&, const std::string& what)>;
+// Tells somebody. Whether that worked changes nothing for the campaign: the caller says so.
+using Notifier = std::function<void(const CampaignState&, const std::string& what)>;
+
+// `run --approve each`: may this candidate be launched? Asked when its launch would be recorded
+// next, so that nothing is held or charged for one that may not; once a process for a proposal.
+// `pulse` is to be called at least once a second; kLeave when it says false.
+enum class Approval { kYes, kNo, kLeave };
+using Approver = std::function<Result<Approval>(const CampaignState&, const ProposalRecord&,
+                                                const LaunchIntended&, const Pulse& pulse)>;
 
 struct CampaignParts {
   Journal& journal;
@@ -54,15 +71,23 @@ struct CampaignParts {
   Proposer& proposer;
   Clock& clock;
   Shipper ship;
-  Notifier notify;  // may be empty
+  Notifier notify;    // may be empty
+  Approver approve = {};  // empty: every admitted candidate is launched
   // Signals seen by the process: "drain", "cancel" or "detach", once each.
   std::function<std::optional<std::string>()> interrupted;
   // Progress for the terminal: after each committed event.
   std::function<void(const CampaignState&, const Event&)> on_event;
+  // Before each decision, events or not: at least once a slice.
+  std::function<void(const CampaignState&, Instant now)> on_tick = {};
   // True while the pinned checkpoint and the recipe's files are as they were (Opened). Checked
-  // before each launch; an error pauses the campaign.
+  // before each launch; an error pauses the campaign. And after each: kInvalidInput, they are
+  // not, makes its runs void.
   std::function<Status(const CampaignState&)> check_inputs;
   Env passed_env;  // values of recipe.launcher.pass_env; never stored
+  // Longest single wait: wishes of other processes are read and the lease is beaten in between. On
+  // a virtual clock nothing passes meanwhile, so there it may be long.
+  Millis slice = kSlice;
+  static constexpr Millis kSlice{2'000};
   SessionLimits limits;
 };
 
@@ -75,7 +100,18 @@ struct CampaignEnd {
 // whole, and resume goes on from it.
 Result<CampaignEnd> RunCampaign(CampaignState& state, const CampaignParts& parts);
 
+// The submission of an intended launch, as Submit makes it: a function of the record and of
+// `passed` (recipe.launcher.pass_env).
+LaunchSpec SpecOf(const CampaignState& state, const LaunchIntended& intent, const Env& passed);
+
 // The gate as proposers may ask it: classes, defects, legality, duplicates; free.
 Vet MakeVet(const CampaignState& state);
+
+// What an agent may be offered: the levers of the gates' table, or the declared ones, with their
+// legal values, without those that the recipe closes.
+std::vector<LeverOffer> LeverOffersOf(const Recipe& recipe);
+// Memory and time of the leader with these edits by the estimate, as far as this campaign has
+// corrected it. For an agent's questions.
+Result<std::string> EstimateFor(const CampaignState& state, const Question& question);
 
 }  // namespace attune

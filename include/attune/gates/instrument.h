@@ -20,14 +20,24 @@ namespace attune {
 
 struct MeasuredWindow {
   std::int64_t start_iteration = 0;  // s: the run's first printed iteration is s + 1
-  int steps = 0;                     // W: warm-up and timed steps
-  bool profile = false;              // a few steps after them
+  int steps = 0;                     // W: at most so many; the watcher ends the run before
+  bool profile = false;              // a few steps, after the first `profile_after` of them
+  int profile_after = 0;             // warm-up and timed steps; at most W
   int profile_steps = 2;
   std::vector<int> profile_ranks{0};
   std::string run_dir;  // the run folder as the job sees it, or the wrapper's placeholder for it
 };
-// The absolute iteration after which the run ends by itself: s + W, and the profile behind it.
+// The absolute iteration after which the run ends by itself: s + W, or behind the profile.
 std::int64_t LastIteration(const MeasuredWindow& window);
+
+// The iterations that a profile touches, absolute: from the profiler's own warm-up, one step before
+// what it records, to the step whose line shows that its files are written. Megatron-LM
+// (training.py): torch.profiler's schedule waits start - 1 steps and warms up in one; it is stopped
+// after iteration `end`, and that step's successor carries the time of writing.
+struct ProfiledIterations {
+  std::int64_t first = 0, last = 0;  // 0, 0: none
+};
+ProfiledIterations ProfiledBy(const MeasuredWindow& window);
 
 // One row as it was applied, with what undoes it.
 struct AppliedRow {
@@ -45,9 +55,14 @@ struct Instrumented {
   std::vector<AppliedRow> rows;
 };
 
+// Whether scored runs of the recipe are profiled: unless it says no, Megatron-LM's are, and a
+// custom trainer's where profile.set says how.
+bool IsProfiled(const Recipe& recipe);
+
 // Pure. Megatron-LM: the rows of `rules`; custom: measure.instrument of the recipe, where "{n}" is
-// LastIteration, "{s}" the start and "{run}" the run folder. A row that would change nothing is not
-// applied.
+// LastIteration, "{s}" the start and "{run}" the run folder, and profile.set, where "{p}" is the
+// first profiled step counted from the process's start, "{q}" the last profiled iteration and
+// "{ranks}" the ranks. A row that would change nothing is not applied.
 Instrumented Instrument(const Recipe& recipe, const Effective& user, const MeasuredWindow& window,
                         const Rules& rules);
 // Strip(Instrument(user)) == user, order and repeats included.

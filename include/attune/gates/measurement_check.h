@@ -55,6 +55,7 @@ struct WindowNeed {
   bool look = false;      // long enough for the early look
   bool full = false;      // long enough; stop the job
   int steps_missing = 0;  // estimate at the present pace; 0 when full
+  int look_missing = 0;   // the same until the early look; 0 when it may be taken
 };
 WindowNeed LookAtWindow(const MeasureInput& input, const Thresholds& limits);
 

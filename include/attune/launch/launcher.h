@@ -66,6 +66,7 @@ struct Observation {
   // Scheduler's verdict when it overrides the exit code (preempted, node_failed ...).
   std::optional<RunEnd> end_hint;
   std::string detail;
+  std::vector<std::string> failed_nodes;  // of `nodes`, where the scheduler says which one broke
 };
 
 class Launcher {
@@ -84,6 +85,15 @@ class Launcher {
   // At most `size` bytes at `offset` of a file below the launch's folder; no links followed.
   virtual Result<std::string> Fetch(const LaunchHandle& handle, const std::string& path,
                                     std::int64_t offset, std::int64_t size) = 0;
+  // The launch's folder on this machine, in which the folder `path` lies with what the job left
+  // there. Launchers whose folders lie elsewhere copy at most `max_bytes` of its regular files
+  // first. Error: kNotFound, kUnavailable.
+  virtual Result<std::string> BringHere(const LaunchHandle& handle, const std::string& path,
+                                        std::int64_t max_bytes) {
+    (void)path;
+    (void)max_bytes;
+    return handle.folder;
+  }
   // Time between the limit and the last moment the GPUs are held: added to a hold.
   virtual Millis ReleaseMargin() const = 0;
   // The limit as this launcher rounds it (Slurm: whole minutes).

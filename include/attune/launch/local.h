@@ -4,9 +4,9 @@
 // Contract beyond launcher.h:
 //   Submit: an Error means that nothing was started and this machine is at fault (kFull, kDenied,
 //   kNotFound: no wrapper). Idempotent by token: the second submit returns the first one's handle.
-//   Observe: real time; returns when there are bytes or a state nobody here has seen, at `until`,
-//   or when a signal interrupted the wait. `steps` is not needed. At most 4 MiB of log a run and
-//   call: a launch is kEnded only when all of it was handed out.
+//   Observe: real time; returns when there is a state nobody here has seen, when `steps` lines are
+//   new or one that is a second old, at `until`, or when a signal interrupted the wait. At most
+//   4 MiB of log a run and call: a launch is kEnded only when all of it was handed out.
 //   Charge: slots x (exit - start) of the attempt's records. Without an exit record: up to the last
 //   beat or log growth, whichever is later, plus one beat, or up to the moment when the last
 //   process carrying the token was ended, if any had lived on (control_plane.md section 2).

@@ -27,6 +27,12 @@ struct FailureSign {
   bool operator==(const FailureSign&) const = default;
 };
 
+// What a progress bar shows, for dialects whose step lines carry neither number nor time.
+struct ProgressSeen {
+  std::int64_t number = 0;  // of the step that is done
+  double ms = 0;            // a step, smoothed by the bar; 0: not shown
+};
+
 struct LogNews {
   std::vector<Step> steps;
   std::optional<std::map<std::string, std::string>> argument_block;  // once, when complete
@@ -35,6 +41,7 @@ struct LogNews {
   std::optional<FailureSign> failure;
   // Phases, once each: "world", "arguments", "model", "training", "exiting".
   std::vector<std::string> markers;
+  std::vector<ProgressSeen> progress;
   std::string last_grad_norm;  // as printed, "nan" too; empty: none since the last Take
 };
 

@@ -53,6 +53,13 @@ struct ProposalRecord {
   RunId run;                   // launched as; empty until then
 };
 
+// One request to a model and what came of it.
+struct ModelCall {
+  AskIntended asked;
+  std::optional<Answered> answer;
+  bool uncertain = false;  // set by Resumed: sent or not, nobody knows
+};
+
 struct Leader {
   RunId run;                   // empty: the baseline
   Effective user;              // its configuration, user form
@@ -82,16 +89,23 @@ struct CampaignState {
   std::optional<GpuMillis> budget;
   Ledger ledger;
   std::optional<Calibration> calibration;
+  CampaignId calibration_from;  // an earlier campaign's, put in force; empty: measured here
   Leader leader;
   std::vector<Leader> past_leaders;  // to fall back to, oldest first; the baseline is the first
   std::map<LaunchId, LaunchRecord> launches;
   std::map<RunId, RunRecord> runs;
   std::vector<ProposalRecord> proposals;
   std::optional<ProposalId> open_proposal;  // admitted, not launched yet
+  std::vector<ModelCall> calls;
+  std::size_t decision_from = 0;  // calls from here on belong to the decision that is being made
+  std::int64_t llm_usd_micros = 0;  // of all answers; a call of unknown fate counts at its bound
+  std::optional<std::int64_t> llm_budget_usd_micros;
   std::optional<StopWish> stop_wish;
   std::vector<FinalResult> finals;
   std::optional<ShipIntended> ship;
   std::optional<Shipped> shipped;
+  std::vector<std::string> notices;      // intended, in order
+  std::set<std::string> told;            // of them, those that were sent
   std::optional<std::string> user_wish;  // drain | detach | cancel; cleared by Resumed
   std::vector<RunId> retry;
   std::optional<Paused> paused;  // cleared by Resumed
@@ -102,6 +116,13 @@ struct CampaignState {
     return phase == Phase::kShipped || phase == Phase::kNoGain || phase == Phase::kAborted;
   }
   const RunRecord* FindRun(const RunId& run) const;
+  const ProposalRecord* FindProposal(const ProposalId& proposal) const;
+  // How many runs the calibration was made from, here or by the earlier campaign.
+  std::size_t CalibrationRuns() const;
+  // The request that was intended and has no answer yet.
+  const ModelCall* OpenCall() const {
+    return calls.empty() || calls.back().answer ? nullptr : &calls.back();
+  }
   // Launches that hold GPUs or may: intended, bound, running.
   std::vector<const LaunchRecord*> OpenLaunches() const;
 };

@@ -34,8 +34,28 @@ struct Policy {
   std::string script;  // scripted: path of the proposals file
   std::uint64_t seed = 0;
   int final_blocks = 0;  // 0: by rule
+  // What the agent is given; a policy record (propose/policy.h) says them together.
+  bool rules = true;             // the skill's search rules
+  std::string catalog = "full";  // full | public | none
+  bool lessons = true;
+  bool diagnosis = true;
+  int inspections = 6;         // read-only questions that one decision may ask
+  std::string space = "open";  // open | fixed: the knobs of a fixed list only
+  int agents = 1;              // more than one: they propose, criticise and vote
+  std::vector<std::string> models;  // that may answer, first choice first
+  std::string replay;               // campaign, or folder, whose exchanges answer instead
+  std::string skill;                // folder of the user's own skill; empty: the built-in one
 
   bool operator==(const Policy&) const = default;
+};
+
+// What an earlier campaign of the same recipe, start point, cluster and stack measured of the
+// baseline. It is in force once one fresh run lies inside its band (control_plane.md section 1).
+struct EarlierCalibration {
+  CampaignId campaign;
+  Instant at;  // when it was made
+  Calibration calibration;
+  std::vector<double> scores;  // tokens/s/slot of its runs, in order
 };
 
 struct Opened {
@@ -58,6 +78,10 @@ struct Opened {
   // The launcher's terms, so that Decide can compute holds: hold = slots x (limit + margin).
   Millis release_margin{15'000};
   Millis limit_step{1};  // limits are rounded up to a multiple of this
+  // A rehearsal on the simulated cluster: its world as it was named, and the hash of what it holds.
+  // Empty: a real launcher. Times of such a campaign are virtual.
+  std::string world, world_hash;
+  std::optional<EarlierCalibration> earlier;  // at most 7 days old at the opening
 };
 struct Resumed {
   std::string by;  // host and pid
@@ -73,6 +97,7 @@ struct PhaseSet {
 };
 struct Calibrated {
   Calibration calibration;
+  CampaignId reused;  // Opened.earlier is put in force; `calibration.runs` is the run that confirms
 };
 struct Proposed {
   ProposalId id;
@@ -93,13 +118,38 @@ struct TurnedBack {
   GateVerdict verdict;
   std::string detail;  // the error, or the earlier result that a duplicate has
 };
+// A request to a model, committed before it is sent (llm.md section 0, item 8). Money is in
+// millionths of a dollar; absent: the model's price is not known.
 struct AskIntended {
-  std::string call;  // id of the llm_call row
+  std::string call;  // id of the llm_call row: "q001"
   std::string body_hash;
+  std::string model;
+  std::string profile = {};
+  std::string role = {};  // "decide"; of a committee: "propose 2", "vote 1"
+  std::optional<std::int64_t> bound_usd_micros = {};  // at most; counted when no answer comes
+  std::string repeats = {};  // the call of unknown fate whose body this one sends once more
 };
+// What came back. The text is kept: the requests that follow are built from it.
 struct Answered {
   std::string call;
-  std::string outcome;  // "action", "refusal", "overloaded", "unknown" ...
+  std::string outcome;         // llm::Word(TurnKind), or "unknown"
+  std::string model = {};      // as the reply names it
+  std::string tool = {};       // of an action: propose | inspect | stop | vote
+  std::string arguments = {};  // as the model sent them, bounded
+  std::string error = {};      // what did not fit, or what went wrong
+  std::string shown = {};      // of inspect: what was read, as the next request shows it
+  std::int64_t in_tokens = 0, out_tokens = 0, cached_tokens = 0, cache_written_tokens = 0,
+               reasoning_tokens = 0;
+  std::optional<std::int64_t> usd_micros = {};
+  int tries = 0;   // HTTP requests
+  int status = 0;  // of the last one
+  Millis latency{0};
+  std::string request_id = {};  // the provider's
+};
+// The ceiling of model calls, from --llm-budget or raised by resume.
+struct LlmBudgetSet {
+  std::int64_t usd_micros = 0;
+  std::string why;
 };
 struct StopWished {
   StopWish wish;
@@ -131,6 +181,7 @@ struct LaunchEnded {
   ChargeSource source = ChargeSource::kWrapper;
   std::string nodes;
   std::string detail;  // scheduler's word, or why it never started
+  std::vector<std::string> failed_nodes;  // known to be broken: later launches leave them out
 };
 struct RunStarted {
   RunId id;
@@ -250,7 +301,7 @@ using Fact =
                  AskIntended, Answered, StopWished, LaunchIntended, LaunchBound, LaunchEnded,
                  RunStarted, StepsSeen, DumpSeen, MemoryNoted, StopAsked, StopSent, RunEnded,
                  Judged, Diagnosed, FinalResult, ShipIntended, Shipped, NoticeIntended, Noticed,
-                 UserAsked, Paused, LaunchUncertain, LaunchAbsent, FailureNoted>;
+                 UserAsked, Paused, LaunchUncertain, LaunchAbsent, FailureNoted, LlmBudgetSet>;
 std::string_view FactWord(const Fact& fact);  // "opened", "steps_seen" ...
 
 struct Event {

@@ -11,6 +11,7 @@
 #include "attune/base/units.h"
 #include "attune/model/arguments.h"
 #include "attune/model/lever.h"
+#include "attune/model/run.h"
 
 namespace attune {
 
@@ -34,8 +35,6 @@ struct Workload {
   std::vector<std::string> caches;           // folders a run may write besides its own
   std::vector<std::string> reads;
 };
-
-enum class RanksKind { kNone, kEnv, kTorchrun, kSrun };  // who starts the ranks of a node
 
 struct LogSpec {
   std::string dialect;  // "megatron-lm", "megatron-bridge", "custom"
@@ -79,17 +78,32 @@ struct GateSpec {
   std::vector<AcceptedLever> accept;
 };
 
+// The profile of every scored run: a few steps after its timed window.
 struct ProfileSpec {
-  std::vector<int> ranks{0};
-  int steps = 2;
-  std::int64_t max_bytes = 200'000'000;
+  std::vector<int> ranks{0};             // whose traces are kept
+  int steps = 2;                         // profiled
+  std::int64_t max_bytes = 200'000'000;  // of a run's traces, as they lie on disk
   bool off = false;
+  // custom: flags that make the trainer write traces below "{run}"; empty: no profile. Placeholders
+  // as in measure.instrument, and {p} {q} {ranks}.
+  std::map<std::string, std::string> set;
+};
+
+// Slurm: what the ranks run in. The image stands where the nodes find it.
+struct ContainerSpec {
+  std::string style;  // pyxis | apptainer | docker; empty: none
+  std::string image;
+  std::vector<std::string> mounts;  // "SOURCE:TARGET"
 };
 
 struct LauncherSpec {
   std::string kind = "local";  // local | slurm | ssh | sim
   std::map<std::string, std::string> sbatch;
+  std::string batch_template;  // slurm: the user's batch script, with a line {{attune}}
+  ContainerSpec container;
+  std::string login;  // slurm: host of the user's ssh config on which its programs are
   std::vector<std::string> hosts;
+  std::string run_root;  // ssh: folder on the hosts that holds the run folders; empty: by attune
   std::string workdir;  // empty: the recipe's folder
   Env env;              // left empty by recipe_io: what a recipe says here is base.env
   std::vector<std::string> pass_env;  // names passed from the caller's environment
@@ -100,6 +114,9 @@ struct LauncherSpec {
   std::optional<Millis> no_progress;
   Millis poll{5'000};
 };
+
+// What ssh takes for a host of its configuration and never for an option: letters, digits, . _ -
+bool IsHostName(std::string_view name);
 
 struct BudgetSpec {
   std::optional<double> gpu_hours;
@@ -117,7 +134,8 @@ struct LlmSpec {
   std::optional<double> usd;           // limits
   std::optional<std::int64_t> tokens;  // input and output together
   std::optional<int> calls;
-  int retries = 4;
+  int retries = 9;
+  int prompt_bytes = 40'000;  // of the text of one request (docs/agent.md)
 };
 
 struct Recipe {

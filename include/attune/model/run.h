@@ -99,6 +99,9 @@ struct RunPlan {
   std::vector<std::string> argv;
   std::int64_t start_iteration = 0;  // s: the first printed iteration must be s + 1
   int steps_wanted = 0;              // W
+  // Iterations that the profiler's window touches, its warm-up and the writing of its files
+  // included: cut from the timed window. 0: no profile.
+  std::int64_t profile_first = 0, profile_last = 0;
 };
 
 // How a run ended, from log class, exit code and scheduler state (logs/failure.h: RunEndFor).
@@ -114,15 +117,24 @@ struct EndDetail {
 
 // ----- what a launcher is given and gives back (interface: launch/launcher.h)
 
+// Who starts the ranks of a node: nobody (argv is started once), the wrapper, torchrun, srun.
+enum class RanksKind { kNone, kEnv, kTorchrun, kSrun };
+
 struct Stage {
   RunId run;
   std::vector<std::string> argv;
   Env env;              // exactly the names the wrapper sets; nothing of attune's own environment
   std::string workdir;  // absolute
-  // 0: argv is started once, as it is. n >= 1: the wrapper starts argv n times on the node and sets
-  // RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT (ranks: {kind: env}); the
-  // first rank that fails ends the others, and its code is the stage's.
-  int ranks = 0;
+  // kEnv: the wrapper starts argv `ranks` times on the node and sets RANK LOCAL_RANK WORLD_SIZE
+  // LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT; the first rank that fails ends the others, and its
+  // code is the stage's. kTorchrun: the launcher puts torchrun with `ranks` before argv.
+  RanksKind kind = RanksKind::kNone;
+  int ranks = 0;  // on each node; 0 with kNone
+  int nodes = 1;
+  // Filled by a launcher that spreads the stage over nodes itself.
+  int node_rank = 0;
+  std::string master_addr;  // empty: this node
+  int master_port = 0;      // 0: one that is free
 };
 
 struct LaunchSpec {

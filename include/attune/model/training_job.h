@@ -19,13 +19,21 @@ struct ModelShape {
   std::int64_t layers = 0, hidden = 0, heads = 0, kv_groups = 0, head_dim = 0, ffn = 0, vocab = 0;
   bool gated_mlp = true;
   bool tied_embeddings = false;
+  bool linear_bias = false;  // biases in MLP and experts
   std::int64_t experts = 0, topk = 0, expert_ffn = 0, shared_ffn = 0;
   std::int64_t dense_layers = 0;  // leading dense layers of a MoE model
   std::string hybrid_pattern;     // Mamba hybrids: M, *, -, E a layer; empty else
   bool mla = false;
   std::int64_t q_lora_rank = 0, kv_lora_rank = 0, qk_head_dim = 0, qk_rope_dim = 0, v_head_dim = 0;
   std::int64_t mtp_layers = 0;
-  std::int64_t window = 0;  // sliding-window attention; 0: full
+  std::int64_t window = 0;         // sliding-window attention; 0: full
+  std::int64_t window_layers = 0;  // how many layers have the window; all when it is set and this 0
+  // Group-limited routing: a token's experts come from `group_topk` of `router_groups` groups.
+  std::int64_t router_groups = 0, group_topk = 0;
+  std::int64_t moe_latent = 0;  // width in which routed experts work; 0: hidden
+  // State-space layers (M of hybrid_pattern), and layers whose attention is a gated delta net.
+  std::int64_t ssm_heads = 0, ssm_head_dim = 0, ssm_state = 0, ssm_groups = 0;
+  std::int64_t delta_layers = 0;
 };
 
 struct Layout {
@@ -35,7 +43,8 @@ struct Layout {
   bool account_embedding = false, account_loss = false;
   std::string pipeline_layout;
   bool sequence_parallel = false;
-  std::string fsdp;  // "", "torch", "megatron"
+  std::string fsdp;                 // "", "torch", "megatron"
+  bool fsdp_keeps_weights = false;  // weights stay gathered between forward and backward (ZeRO-2)
   int dist_opt_instances = 1;
 };
 
@@ -67,6 +76,8 @@ struct Switches {
   std::string attention_backend;
   std::optional<double> capacity_factor;
   bool moe_pad_to_capacity = false;
+  bool forced_balance = false;       // benchmark routing: every expert gets the same
+  bool expandable_segments = false;  // PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF says so
 };
 
 struct TrainingJob {

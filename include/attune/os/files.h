@@ -36,6 +36,8 @@ Status SyncFolder(const std::string& folder);
 Result<std::string> ReadFileBounded(const std::string& path, std::int64_t max);
 // At most `size` bytes from `offset`; empty at or behind the end.
 Result<std::string> ReadRange(const std::string& path, std::int64_t offset, std::int64_t size);
+// Writes at `offset`; the file is made when absent (mode 0600), never cut. A link is not followed.
+Status WriteRange(const std::string& path, std::int64_t offset, std::string_view bytes);
 Result<std::string> ReadTail(const std::string& path, std::int64_t max);
 // Opens `relative` below `folder` without following any link on the way; "..", "." and absolute
 // paths are kInvalidInput. Regular files only.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,9 @@ struct Command {
   Millis timeout{30'000};          // then TERM to its group, `grace`, KILL
   Millis grace{2'000};
   std::int64_t max_output = 16'777'216;  // per stream; the rest is read and dropped
+  // A signal that this process handles and that comes while it waits ends the wait, like the time
+  // limit: kUnavailable. Signals are held back between the waits, so none is missed.
+  bool interruptible = false;
 };
 
 struct CommandResult {
@@ -83,6 +87,8 @@ Result<bool> SendSignal(const ProcessId& id, int signal);
 
 // Processes whose environment, as they were started with, holds NAME=value; never this one.
 std::vector<pid_t> ProcessesCarrying(const std::string& name, const std::string& value);
+// The values that NAME has in the environments of this machine's processes; this one's own too.
+std::set<std::string> ValuesCarried(const std::string& name);
 // All processes below `root` in the tree of parents. With PR_SET_CHILD_SUBREAPER on `root` nothing
 // that it started can leave this tree alive.
 std::vector<pid_t> Descendants(pid_t root);

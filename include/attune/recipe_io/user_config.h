@@ -7,9 +7,11 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attune/base/result.h"
+#include "attune/base/units.h"
 
 namespace attune {
 
@@ -26,6 +28,36 @@ struct ConfigValue {
   std::string at;  // "config.yaml:3:1", "ATTUNE_BUDGET", "built-in"
 };
 
+// How one model is reached: the section llm, or one of llm.profiles. Empty: not said.
+struct LlmAccess {
+  std::string name;  // of a profile
+  std::string endpoint, api, model, auth, output, max_tokens_field, api_version, region, ca_file;
+  std::optional<bool> strict;
+  std::vector<std::pair<std::string, std::string>> headers;
+  // Where the key comes from; the first that is given counts. Never the key itself.
+  std::string key_env, key_file;
+  std::vector<std::string> key_command;  // argv
+  std::string key_at;                    // the place that says so
+  // The endpoint that stands beside it, which the key is for; empty: none stands there.
+  std::string key_endpoint;
+  struct Price {  // dollars for a million tokens
+    double in = 0, cached = 0, cache_write = 0, out = 0;
+    std::string at;
+  };
+  std::optional<Price> price;
+};
+
+struct LlmConfig {
+  LlmAccess main;
+  std::vector<LlmAccess> profiles;
+  // Asked in this order when the first model refuses or can't be reached: names of profiles, else
+  // of models at the main endpoint.
+  std::vector<std::string> fallback;
+  std::optional<int> tries;
+  std::optional<Millis> timeout, total, backoff, connect_timeout;
+  bool endpoint_from_variable = false;  // ATTUNE_LLM_ENDPOINT
+};
+
 struct UserConfig {
   std::string state_dir;
   std::string color = "auto";          // auto | always | never
@@ -38,6 +70,7 @@ struct UserConfig {
   std::vector<std::string> notify_on;
   std::vector<std::string> notify_command;
   std::vector<std::string> allow_env;
+  LlmConfig llm;
   std::vector<ConfigValue> origins;  // every key, in the order of docs/formats/config.md
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attune/model/campaign.h"
+#include "attune/skill/skill.h"
 
 namespace attune {
 
@@ -49,6 +50,14 @@ struct ReportBaseline {
   std::string how;
   int runs = 0;
   bool distinct_nodes = false;
+};
+
+// A bottleneck that the diagnosis of the leader still names, and the levers against it.
+struct ReportRemaining {
+  std::string bottleneck;
+  double share = 0;  // of the step; negative: not known
+  std::vector<std::string> tried, untried;
+  std::vector<std::string> classes;  // of levers, for a recipe that names none
 };
 
 struct ReportStep0 {
@@ -98,11 +107,17 @@ struct Report {
   RunId baseline_run, leader_run;  // whose step times are shown
   std::vector<ReportStep> baseline_steps, leader_steps;
   std::string baseline_time, leader_time;  // where it goes: summaries of the diagnoses
+  std::vector<ReportRemaining> remaining;  // of the leader's diagnosis, else the recipe's
 
   std::string bundle, shipped_recipe;
 };
 
-Report MakeReport(const CampaignState& state);
+// `catalog`: the one that the campaign reads.
+Report MakeReport(const CampaignState& state, const Catalog& catalog);
+
+// "after 619 GPU-h of the recipe as given (9.7 h on 64 GPUs)": training by when what was spent is
+// saved again. `gain` above 0; gpus 0: not known.
+std::string PaysBack(GpuMillis spent, double gain, int gpus);
 
 std::string ReportText(const Report& report);
 std::string ReportJson(const Report& report);  // one line, schema attune.report/1

@@ -65,6 +65,9 @@ class Store {
   // copying it to attune.db.v<old>.bak. kNewerFormat: written by a newer attune, left untouched.
   // kCorrupt: not ours or damaged. kDenied: not readable or writable. kFull: no room.
   static Result<std::unique_ptr<Store>> Open(const std::string& folder, StoreOptions options = {});
+  // A store that lives and dies with this object, for thousands of simulated campaigns: the same
+  // code, no file, no lock.
+  static Result<std::unique_ptr<Store>> OpenInMemory();
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
@@ -110,16 +113,19 @@ class Store {
   Result<std::vector<RunRow>> Runs(const CampaignId& campaign, const RunFilter& filter);
   // A full run id, a label that is unique in the campaign, or a unique prefix of an id.
   Result<RunRow> FindRun(const CampaignId& campaign, const std::string& id_or_label);
+  // What the run's latest Diagnosed says; nullopt: it is not diagnosed.
+  Result<std::optional<Diagnosis>> DiagnosisOf(const CampaignId& campaign, const RunId& run);
   Result<std::vector<ProposalRow>> Proposals(const CampaignId& campaign);
   Result<ProposalRow> FindProposal(const CampaignId& campaign, const std::string& id_or_prefix);
   Result<std::optional<LeaseRow>> Lease(const CampaignId& campaign);
   WriterSeen Seen(const CampaignId& campaign, const LeaseRow& lease, Instant now) const;
   Result<std::vector<Wish>> Wishes(const CampaignId& campaign);  // not yet taken
 
-  // A calibration of the same recipe and stack, not older than `since`: newest first.
-  Result<std::optional<Calibration>> FindCalibration(const std::string& recipe_hash,
-                                                     const std::string& stack_fingerprint,
-                                                     Instant since);
+  // What a campaign that is being opened may take over: the newest calibration that was measured
+  // from `since` to `until`, by the same version of attune, on a real launcher, of the same recipe
+  // (hash and file), stack and start point. One that was itself taken over is not offered.
+  Result<std::optional<EarlierCalibration>> FindCalibration(const Opened& opening, Instant since,
+                                                            Instant until);
 
   // ----- care
 
@@ -128,6 +134,8 @@ class Store {
   Result<std::vector<CheckLine>> Check();
   // A consistent copy while others write; `target` must not exist. Synced before it returns.
   Status Backup(const std::string& target);
+  // One event as a line of Export, without its newline.
+  static Result<std::string> LineOf(const CampaignId& campaign, const Event& event);
   // Calls `line` with one NDJSON line (no newline) per event, campaigns in order of opening.
   Status Export(const std::function<Status(const std::string&)>& line,
                 const std::optional<CampaignId>& only = std::nullopt);
@@ -188,5 +196,8 @@ class Writer {
   explicit Writer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+// The JSON Schema of a line of events (Store::LineOf). Ends with a newline.
+std::string EventsJsonSchema();
 
 }  // namespace attune

@@ -23,6 +23,8 @@ struct TraceOptions {
   // Marks that are steps besides ProfilerStep#N; "{n}" stands for a number: "train iteration {n}".
   std::string step_pattern;
   std::size_t max_record_bytes = std::size_t{120} * 1024 * 1024;
+  // Most of a file's text, inflated, that is read; 0: all. What is cut off this way is not whole.
+  std::int64_t max_text_bytes = 0;
   // Files of a folder that are read; the rest is named in the remarks.
   std::size_t max_files = 1024;
   int threads = 0;  // files read at a time; 0: as many as the machine has processors, at most 4
@@ -45,6 +47,21 @@ bool IsTraceFile(const std::string& path);
 // not exist.
 Result<TraceSet> ReadTraces(const std::vector<std::string>& paths,
                             const TraceOptions& options = {});
+
+// The traces that a run left, on its own folder: found, and kept within bounds.
+struct RunTraces {
+  std::string folder;              // where they lie
+  std::vector<std::string> files;  // paths of regular files, the ones to read
+  std::vector<std::string> notes;  // what was left out or removed: sentences
+};
+// Trace files below `root`/`below`, three levels down. No link is followed, so nothing outside is
+// ever found or removed. A file whose name tells another rank than `ranks` is removed. Beyond
+// kMaxRunTraces the rest is left out.
+inline constexpr std::size_t kMaxRunTraces = 64;
+RunTraces FindRunTraces(const std::string& root, const std::string& below,
+                        const std::vector<int>& ranks);
+// Afterwards: removes the largest until the rest fits into max_bytes, and says so in the notes.
+void CapRunTraces(RunTraces& traces, const std::string& root, std::int64_t max_bytes);
 
 // The rank that a file name tells: rank-34., rank0_, worker3., _rank_0. Negative: none.
 std::int64_t RankFromName(const std::string& path);

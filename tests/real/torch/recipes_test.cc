@@ -23,6 +23,7 @@ Recipe Load(const std::string& path) {
 TEST(ExampleRecipes, AllLoadWithoutAWarning) {
   for (const std::string& path :
        {kGpt + "recipe.yaml", kGpt + "recipe-moe.yaml", kGpt + "recipe-tuned.yaml",
+        kGpt + "recipe-slurm.yaml",
         kHere + "recipe-faults.yaml", kHere + "recipe-unproven.yaml"}) {
     const Recipe recipe = Load(path);
     EXPECT_EQ(recipe.framework, Framework::kCustom) << path;

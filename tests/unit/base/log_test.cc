@@ -57,6 +57,22 @@ TEST_F(Log, SaysNothingBelowItsLevel) {
   EXPECT_EQ(text.substr(kTimeBytes), " debug shown 2\n");
 }
 
+TEST_F(Log, NoLineHoldsASecret) {
+  ASSERT_TRUE(OpenFile(path_));
+  Hide("A_KEY", "canary-7Q2m9XbT4w");
+  testing::internal::CaptureStderr();
+  Warn("the server says {} (Y2FuYXJ5LTdRMm05WGJUNHc=)", "canary-7Q2m9XbT4w");
+  Warn("header {}", "Authorization: Bearer abcdefgh12345678ijkl");
+  const std::string shown = testing::internal::GetCapturedStderr(), kept = ReadFile();
+  for (const std::string& text : {shown, kept}) {
+    EXPECT_NE(text.find("the server says [redacted:A_KEY] ([redacted:A_KEY])"), std::string::npos)
+        << text;
+    EXPECT_EQ(text.find("canary"), std::string::npos) << text;
+    EXPECT_EQ(text.find("Y2FuYX"), std::string::npos) << text;
+    EXPECT_EQ(text.find("12345678"), std::string::npos) << text;
+  }
+}
+
 TEST_F(Log, TheFileHoldsOneJsonObjectALineAndIsCompleteAtOnce) {
   ASSERT_TRUE(OpenFile(path_));
   testing::internal::CaptureStderr();

@@ -214,6 +214,19 @@ TEST(RunCampaign, CancelStopsTheJobs) {
   EXPECT_EQ(BrokenBooks(c), "");
 }
 
+TEST(RunCampaign, ACancelThatCantBeToldIsToldLater) {
+  Recipe r = FakeRecipe();
+  r.declared = {{"hang", "--fake-hang-at", "", {"52"}, LeverClass::kMemory, {}, {}, {}, ""}};
+  Campaign told(r), late(r);
+  late.world.cancel_failures = 3;
+  ASSERT_TRUE(told.Go());
+  const Result<CampaignEnd> end = late.Go();
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(late.world.cancel_failures, 0);
+  EXPECT_EQ(late.RunTable(), told.RunTable());
+  EXPECT_EQ(BrokenBooks(late), "");
+}
+
 TEST(RunCampaign, ALostLeaseEndsTheProcessBeforeAnyEffect) {
   Campaign c(FakeRecipe());
   c.journal.lease_lost = true;

@@ -136,6 +136,7 @@ Result<CampaignEnd> Campaign::Go() {
                         return Shipped{s.ship->bundle, "/fake/recipe.tuned.yaml", s.leader.gain};
                       },
                       .notify = {},
+                      .approve = approve,
                       .interrupted = interrupted,
                       .on_event =
                           [&](const CampaignState& s, const Event&) {

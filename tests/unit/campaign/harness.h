@@ -58,6 +58,7 @@ struct Campaign {
   SessionLimits limits;
   std::function<Status(const CampaignState&)> check_inputs;
   std::function<std::optional<std::string>()> interrupted;
+  Approver approve;
   std::function<void(const char*)> effect_hook;  // after spawn, signal, rename
   int processes = 0;
   int ships = 0;

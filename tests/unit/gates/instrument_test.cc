@@ -33,6 +33,7 @@ TEST(Instrument, StripGivesTheUsersRecipeBackExactly) {
                                     {.start_iteration = 100,
                                      .steps = 25,
                                      .profile = true,
+                                     .profile_after = 25,
                                      .profile_steps = 2,
                                      .profile_ranks = {0, 1},
                                      .run_dir = "/run"},
@@ -61,6 +62,7 @@ TEST(Instrument, StripUndoesAnySubsetInAnyOrder) {
     const MeasuredWindow window{.start_iteration = static_cast<std::int64_t>(random.Below(3)) * 50,
                                 .steps = 20,
                                 .profile = random.Below(2) == 0,
+                                .profile_after = 20,
                                 .profile_steps = 2,
                                 .profile_ranks = {0},
                                 .run_dir = "/run"};
@@ -73,6 +75,7 @@ TEST(Instrument, TwiceIsOnce) {
   const MeasuredWindow window{.start_iteration = 0,
                               .steps = 25,
                               .profile = false,
+                              .profile_after = 0,
                               .profile_steps = 2,
                               .profile_ranks = {0},
                               .run_dir = "/run"};
@@ -88,6 +91,7 @@ TEST(Instrument, CommutesWithAChange) {
   const MeasuredWindow window{.start_iteration = 0,
                               .steps = 25,
                               .profile = false,
+                              .profile_after = 0,
                               .profile_steps = 2,
                               .profile_ranks = {0},
                               .run_dir = "/run"};
@@ -98,6 +102,37 @@ TEST(Instrument, CommutesWithAChange) {
   const Effective b =
       ApplyEdits(Instrument(recipe, recipe.base, window, BuiltInRules()).effective, edits);
   EXPECT_EQ(CanonicalHash(a), CanonicalHash(b));
+}
+
+TEST(Instrument, CustomRowsOfTheProfileOnlyWhereOneIsWanted) {
+  Recipe recipe = *BaseRecipe("custom");
+  recipe.measure.instrument_set = {{"--exit-interval", "{n}"}};
+  recipe.profile.set = {{"--trace", "true"},
+                        {"--from", "{p}"},
+                        {"--to", "{q}"},
+                        {"--ranks", "{ranks}"},
+                        {"--dir", "{run}/t"}};
+  const Effective user = With(recipe, "--dir /mine --from 3");
+  MeasuredWindow window{.start_iteration = 40,
+                        .steps = 35,
+                        .profile = false,
+                        .profile_after = 30,
+                        .profile_steps = 3,
+                        .profile_ranks = {0, 4},
+                        .run_dir = "/run/r3"};
+  EXPECT_EQ(Value(Instrument(recipe, user, window, BuiltInRules()).effective, "--dir"), "/mine");
+  window.profile = true;
+  const Instrumented m = Instrument(recipe, user, window, BuiltInRules());
+  EXPECT_EQ(Value(m.effective, "--trace"), "on");
+  EXPECT_EQ(Value(m.effective, "--from"), "32");
+  EXPECT_EQ(Value(m.effective, "--to"), "75");  // three steps: 73, 74, 75
+  EXPECT_EQ(Value(m.effective, "--ranks"), "0 4");
+  EXPECT_EQ(Value(m.effective, "--dir"), "/run/r3/t");
+  EXPECT_EQ(Value(m.effective, "--exit-interval"), "76");  // the one that shows they are written
+  EXPECT_EQ(Strip(m), user);
+  window.steps = 90;
+  EXPECT_EQ(Value(Instrument(recipe, user, window, BuiltInRules()).effective, "--exit-interval"),
+            "130");
 }
 
 TEST(Instrument, CustomRowsFillInTheLastIteration) {
@@ -112,6 +147,7 @@ TEST(Instrument, CustomRowsFillInTheLastIteration) {
                                     {.start_iteration = 40,
                                      .steps = 35,
                                      .profile = false,
+                                     .profile_after = 0,
                                      .profile_steps = 0,
                                      .profile_ranks = {},
                                      .run_dir = "/run/r3"},

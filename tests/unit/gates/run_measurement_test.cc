@@ -366,6 +366,14 @@ TEST(LookAtWindow, EstimatesWhatIsMissing) {
   EXPECT_EQ(need.steps_missing, 10);
   job.spec.min_seconds = Millis{6'000};
   EXPECT_EQ(job.Need().steps_missing, 50) << "time decides: 5 s at 100 ms a step";
+  Job young(7);
+  young.spec.min_seconds = Millis{100};
+  EXPECT_FALSE(young.Need().look);
+  EXPECT_EQ(young.Need().look_missing, 3) << "five timed steps behind five of warm-up";
+  EXPECT_EQ(young.Need().steps_missing, 18);
+  Job first(1);
+  first.spec.min_seconds = Millis{100};
+  EXPECT_EQ(first.Need().look_missing, 9) << "what has been seen of the warm-up is not waited for";
   Job none(0);
   EXPECT_FALSE(none.Need().look);
 }

@@ -27,12 +27,18 @@ class LauncherUnderTest {
   virtual std::string workdir() = 0;  // an existing folder
   virtual Millis short_limit() { return Millis{400}; }
   virtual int Starts(const Token& token) = 0;  // start records of the token
+  virtual std::string WhyNot() { return {}; }  // why it can't be tried on this machine
 };
 using LauncherFactory = std::unique_ptr<LauncherUnderTest> (*)();
 
 class LauncherContract : public testing::TestWithParam<LauncherFactory> {
  protected:
   LauncherContract() : under_test_(GetParam()()) {}
+  void SetUp() override {
+    if (const std::string why = under_test_->WhyNot(); !why.empty()) {
+      GTEST_SKIP() << why;
+    }
+  }
 
   Stage StageOf(const std::string& run, std::vector<std::string> args) {
     Stage stage;
@@ -50,7 +56,9 @@ class LauncherContract : public testing::TestWithParam<LauncherFactory> {
   }
   LaunchSpec SpecOf(std::vector<Stage> stages) {
     LaunchSpec spec;
-    spec.token = Token("attune-contract-l" + std::to_string(++launches_));
+    // Of one cluster for all tests: a name is used once.
+    static int launches = 0;
+    spec.token = Token("attune-contract-l" + std::to_string(++launches));
     spec.slots = 2;
     spec.limit = Millis{60'000};
     spec.stages = std::move(stages);
@@ -108,7 +116,6 @@ class LauncherContract : public testing::TestWithParam<LauncherFactory> {
   Clock& clock() { return under_test_->clock(); }
 
   std::unique_ptr<LauncherUnderTest> under_test_;
-  int launches_ = 0;
 };
 
 TEST_P(LauncherContract, ACompletedJobIsChargedFromStartToExit) {

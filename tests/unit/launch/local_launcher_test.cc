@@ -6,6 +6,7 @@
 #include <fstream>
 #include <set>
 
+#include "attune/launch/run_log.h"
 #include "unit/launch/local_fixture.h"
 
 namespace attune {
@@ -57,7 +58,9 @@ TEST_F(LocalLauncher, TheJobSeesTheNodesEnvironmentTheStagesAndNothingOfOurs) {
        {"ATTUNE_LLM_API_KEY", "ATTUNE_STATE_DIR", "SLURM_JOB_ID", "SOME_PASSWORD"}) {
     unsetenv(name);
   }
-  const auto entries = SplitNul(*os::ReadFileBounded(echo, 1 << 20));
+  auto entries = SplitNul(*os::ReadFileBounded(echo, 1 << 20));
+  // A port that is free at the start: another one each time.
+  EXPECT_EQ(std::erase_if(entries, [](const auto& e) { return e.starts_with("ATTUNE_PORT="); }), 1U);
   std::set<std::string> expected = {"OMP_NUM_THREADS=2", "WITH_NEWLINE=a\nb'\"$x",
                                     "EMPTY=", "ATTUNE_TOKEN=" + spec.token.value,
                                     "ATTUNE_RUN_DIR=" + Folder(spec) + "/a0/r001"};
@@ -80,10 +83,48 @@ TEST_F(LocalLauncher, TheJobHasItsOwnSessionNoStdinAndNoDescriptorOfTheWrapper) 
   EXPECT_EQ(Trim(lines[3]), lines[4]);
 }
 
+std::string StderrOf(const std::string& folder, int rank = 0) {
+  const std::string name = rank == 0 ? "/out" : "/out." + std::to_string(rank);
+  const std::string out = *os::ReadFileBounded(folder + name, 1 << 20);
+  std::string text;
+  const auto ranges = StderrRanges(folder, rank);
+  EXPECT_TRUE(ranges.has_value());
+  for (const LogRange& r : ranges.value_or(std::vector<LogRange>())) {
+    text += out.substr(static_cast<std::size_t>(r.from), static_cast<std::size_t>(r.end - r.from));
+  }
+  return text;
+}
+
+TEST_F(LocalLauncher, OneLogHoldsBothStreamsAndKnowsThemApart) {
+  LaunchSpec spec =
+      SpecOf({"/bin/sh", "-c", "printf 'step'; echo \"warning $RANK\" >&2; echo ' 1'; echo done"});
+  spec.stages[0].kind = RanksKind::kEnv;
+  spec.stages[0].ranks = 2;
+  const Watch w = RunToEnd(spec);
+  const std::string folder = Folder(spec) + "/a0/r001";
+  for (const int rank : {0, 1}) {
+    const std::string warning = "warning " + std::to_string(rank) + "\n";
+    EXPECT_EQ(StderrOf(folder, rank), warning);
+    std::string rest = w.logs.at(rank);
+    EXPECT_EQ(rest.size(), std::string("step 1\ndone\n").size() + warning.size());
+    const std::size_t at = rest.find(warning);
+    ASSERT_NE(at, std::string::npos) << rest;
+    rest.erase(at, warning.size());
+    EXPECT_EQ(rest, "step 1\ndone\n");
+  }
+}
+
+TEST_F(LocalLauncher, WhatASilentJobSaysThroughStderrIsNothing) {
+  const LaunchSpec spec = SpecOf({"/bin/sh", "-c", "echo one; echo two"});
+  RunToEnd(spec);
+  EXPECT_EQ(StderrOf(Folder(spec) + "/a0/r001"), "");
+}
+
 TEST_F(LocalLauncher, RanksMeetByEnvironmentAndHaveALogEach) {
   LaunchSpec spec = SpecOf({"/bin/sh", "-c",
                             "echo rank $RANK of $WORLD_SIZE local $LOCAL_RANK/$LOCAL_WORLD_SIZE "
                             "at $MASTER_ADDR; test -n \"$MASTER_PORT\""});
+  spec.stages[0].kind = RanksKind::kEnv;
   spec.stages[0].ranks = 2;
   const Watch w = RunToEnd(spec);
   EXPECT_EQ(w.logs.at(0), "rank 0 of 2 local 0/2 at 127.0.0.1\n");
@@ -94,6 +135,7 @@ TEST_F(LocalLauncher, RanksMeetByEnvironmentAndHaveALogEach) {
 TEST_F(LocalLauncher, TheFirstRankThatFailsEndsTheOthersAndItsCodeCounts) {
   LaunchSpec spec =
       SpecOf({"/bin/sh", "-c", "test $RANK = 1 && exit 3; trap 'exit 9' TERM; sleep 60 & wait"});
+  spec.stages[0].kind = RanksKind::kEnv;
   spec.stages[0].ranks = 3;
   const Watch w = RunToEnd(spec);
   EXPECT_EQ(w.last.stages[0].exit_code, 3);

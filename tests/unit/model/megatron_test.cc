@@ -143,6 +143,58 @@ TEST(ResolveMegatron, ShapeComesFromTheWorkloadWhereArgumentsAreSilent) {
             "resolve.value workload.shape.layers");
 }
 
+TEST(ResolveMegatron, ShapeMayNameARowOfTheModelTable) {
+  Workload w = Cluster(8);
+  w.shape_row = "DeepSeek-V3";
+  const auto job = ResolveMegatron(Args("--micro-batch-size 1 --seq-length 4096"), {}, w);
+  ASSERT_TRUE(std::holds_alternative<TrainingJob>(job));
+  const ModelShape& s = std::get<TrainingJob>(job).shape;
+  EXPECT_EQ(s.layers, 61);
+  EXPECT_EQ(s.experts, 256);
+  EXPECT_EQ(s.dense_layers, 3);
+  EXPECT_EQ(s.group_topk, 4);
+  w.shape_row = "DeepSeek-V4";
+  const auto typo = ResolveMegatron(Args("--micro-batch-size 1 --seq-length 4096"), {}, w);
+  ASSERT_TRUE(std::holds_alternative<Finding>(typo));
+  EXPECT_EQ(std::get<Finding>(typo).key, "workload.shape");
+  EXPECT_NE(std::get<Finding>(typo).why.find("did you mean DeepSeek-V3?"), std::string::npos);
+}
+
+TEST(ResolveMegatron, EveryNthLayerWithoutAWindowIsCounted) {
+  EXPECT_EQ(Job(kBase + " --window-size (127,0)").shape.window_layers, 32);
+  EXPECT_EQ(Job(kBase + " --window-size (127,0) --window-attn-skip-freq 4").shape.window_layers,
+            24);
+  EXPECT_EQ(Job(kBase).shape.window_layers, 0);
+}
+
+TEST(ResolveMegatron, StateSpaceLayersHaveTheirSizes) {
+  const TrainingJob job =
+      Job("--hybrid-override-pattern MEM* --hidden-size 2688 --num-attention-heads 32 "
+          "--micro-batch-size 1 --seq-length 4096 --mamba-num-heads 64 --num-experts 8");
+  EXPECT_EQ(job.shape.ssm_heads, 64);
+  EXPECT_EQ(job.shape.ssm_head_dim, 64);
+  EXPECT_EQ(job.shape.ssm_state, 128);
+  EXPECT_EQ(Job(kBase).shape.ssm_heads, 0);
+}
+
+TEST(ResolveMegatron, AllocatorSettingComesFromTheEnvironment) {
+  const Workload w = Cluster(16);
+  const auto with = [&](const Env& env) {
+    return std::get<TrainingJob>(ResolveMegatron(Args(kBase), env, w)).switches.expandable_segments;
+  };
+  EXPECT_FALSE(with({}));
+  EXPECT_TRUE(with({{"PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"}}));
+  EXPECT_TRUE(with({{"PYTORCH_ALLOC_CONF", "max_split_size_mb:64,expandable_segments:True"}}));
+}
+
+TEST(ResolveMegatron, BiasesAreOnUnlessSwitchedOff) {
+  EXPECT_TRUE(Job(kBase).shape.linear_bias);
+  EXPECT_FALSE(Job(kBase + " --disable-bias-linear").shape.linear_bias);
+  EXPECT_FALSE(Job(kBase).switches.forced_balance);
+  EXPECT_TRUE(
+      Job(kBase + " --num-experts 8 --moe-router-force-load-balancing").switches.forced_balance);
+}
+
 TEST(ResolveMegatron, SequenceParallelVanishesAtTp1) {
   const TrainingJob job = Job(kBase + " --sequence-parallel");
   EXPECT_FALSE(job.layout.sequence_parallel);

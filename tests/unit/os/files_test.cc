@@ -92,6 +92,17 @@ TEST_F(Files, ABoundedReadRefusesWhatIsLongerAndTakesWhatFits) {
   EXPECT_EQ(*ReadTail(At("f"), 99), "12345");
 }
 
+TEST_F(Files, ARangeIsWrittenInPlaceAndTwiceIsAsGoodAsOnce) {
+  ASSERT_TRUE(WriteRange(At("f"), 0, "one two").has_value());
+  ASSERT_TRUE(WriteRange(At("f"), 4, "TWO three").has_value());
+  ASSERT_TRUE(WriteRange(At("f"), 4, "TWO three").has_value());
+  EXPECT_EQ(*ReadFileBounded(At("f"), 100), "one TWO three");
+  Put(At("secret"), "s");
+  fs::create_symlink(At("secret"), At("link"));
+  EXPECT_FALSE(WriteRange(At("link"), 0, "x").has_value());
+  EXPECT_EQ(*ReadFileBounded(At("secret"), 100), "s");
+}
+
 TEST_F(Files, NoLinkFolderOrFifoIsReadAsAFile) {
   Put(At("secret"), "s");
   fs::create_symlink(At("secret"), At("link"));

@@ -90,6 +90,28 @@ TEST(PosixProcessRunner, ATimeLimitReachesTheWholeGroupAndThoseWhoIgnoreTerm) {
   EXPECT_TRUE(left.empty());
 }
 
+TEST(PosixProcessRunner, ASignalThatIsHandledEndsAnInterruptibleWaitOnly) {
+  struct sigaction handle {
+  }, before{};
+  handle.sa_handler = [](int) {};
+  sigaction(SIGUSR1, &handle, &before);
+  PosixProcessRunner runner;
+  Command command;
+  // The child signals us when it runs; then it would go on for long.
+  command.argv = {"/bin/sh", "-c", "kill -USR1 $PPID; exec sleep \"$0\"", "600"};
+  command.timeout = Millis{600'000};
+  command.interruptible = true;
+  const auto ended = runner.Run(command);
+  ASSERT_FALSE(ended.has_value());
+  EXPECT_EQ(ended.error().code, ErrorCode::kUnavailable);
+  command.interruptible = false;
+  command.argv.back() = "0.05";
+  const auto waited = runner.Run(command);
+  ASSERT_TRUE(waited.has_value());
+  EXPECT_EQ(waited->exit_code, 0);
+  sigaction(SIGUSR1, &before, nullptr);
+}
+
 TEST(PosixProcessRunner, ADaemonThatKeepsThePipesOpenDoesNotHoldTheAnswer) {
   Command command;
   command.env = OwnEnvironment();
@@ -228,6 +250,33 @@ TEST(ProcessesCarrying, FindsTheWholeEntryOnly) {
   }
   EXPECT_EQ(found, std::vector<pid_t>{pids[0]});
   for (const pid_t pid : pids) {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+}
+
+TEST(ValuesCarried, NamesEachValueOnce) {
+  std::vector<pid_t> children;
+  for (const char* value : {"one", "two", "two"}) {
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      dup2(ready[1], 1);
+      const std::string mark = std::string("ATTUNE_TEST_VALUE=") + value;
+      const char* const env[] = {mark.c_str(), "PATH=/usr/bin:/bin", nullptr};
+      execle("/bin/sh", "sh", "-c", "echo; exec sleep 600", nullptr, env);
+      _exit(1);
+    }
+    children.push_back(pid);
+    close(ready[1]);
+    char line = 0;
+    EXPECT_EQ(read(ready[0], &line, 1), 1);
+    close(ready[0]);
+  }
+  EXPECT_EQ(ValuesCarried("ATTUNE_TEST_VALUE"), (std::set<std::string>{"one", "two"}));
+  EXPECT_TRUE(ValuesCarried("ATTUNE_TEST_VALU").empty());
+  for (const pid_t pid : children) {
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
   }

@@ -42,17 +42,21 @@ measure: {warmup_steps: 2, steps: 10, min_seconds: 5.5, calibration_runs: 3, cv_
 gate: {memory_headroom: 0.9, step0_loss_pct: 1, long_steps: 100,
        component_tests: [{lever: micro_batch, value: 2, command: [true_test, x], gpus: 2, time: 5m}],
        accept: [{lever: threads, why: measured}]}
-profile: {ranks: [2, 1], steps: 3, max_mb: 50, off: true}
+profile: {ranks: [2, 1], steps: 3, max_mb: 50, off: true, set: {trace: "{run}/t"}}
 launcher:
   kind: slurm
   sbatch: {partition: gpu, time: "01:00:00"}
+  batch_template: job.sh
+  container: {style: pyxis, image: pytorch.sqsh, mounts: ["/data:/data"]}
+  login: cluster
   workdir: work
+  run_root: /scratch/runs
   env: {OPENBLAS_NUM_THREADS: 1, Z: "no"}
   pass_env: [HF_HOME]
   limits: {startup: 8m, no_progress: 90s}
   poll: 15s
 budget: {gpu_hours: 0.5, run_limit: 90s, wall: 2h, llm_usd: 3}
-llm: {profile: site, model: big, limits: {usd: 2.5, tokens: 1000, calls: 10}, retries: 2}
+llm: {profile: site, model: big, limits: {usd: 2.5, tokens: 1000, calls: 10}, retries: 2, prompt_bytes: 5000}
 price: {gpu_hour_usd: 6.88}
 notify: {on: [end, fail]}
 )";
@@ -99,8 +103,8 @@ TEST(CanonicalJson, HoldsEveryFieldOfAFullRecipe) {
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
 static_assert(sizeof(Workload) == 336 && sizeof(DeclaredLever) == 256 &&
               sizeof(MeasureSpec) == 192);
-static_assert(sizeof(GateSpec) == 72 && sizeof(ProfileSpec) == 48 && sizeof(LauncherSpec) == 304);
-static_assert(sizeof(BudgetSpec) == 72 && sizeof(LlmSpec) == 112 && sizeof(Recipe) == 1680);
+static_assert(sizeof(GateSpec) == 72 && sizeof(ProfileSpec) == 96 && sizeof(LauncherSpec) == 488);
+static_assert(sizeof(BudgetSpec) == 72 && sizeof(LlmSpec) == 112 && sizeof(Recipe) == 1912);
 #endif
 
 TEST(CanonicalJson, RefusesWhatItDidNotWrite) {

@@ -64,9 +64,49 @@ TEST_F(UserConfigTest, StrongerSourcesWinAndEachValueSaysItsOwn) {
   EXPECT_EQ(At(*config, "on_interrupt"), "built-in");
 }
 
+TEST_F(UserConfigTest, ModelsMergeAndAKeySourceRemembersItsEndpoint) {
+  const auto site = File("site.yaml",
+                         "llm:\n  endpoint: https://site/v1\n  api_key_file: /k\n  model: a\n"
+                         "  tries: 3\n  backoff: 20ms\n  price: {in: 2, out: 8}\n"
+                         "  profiles: [{name: x, model: old}, {name: other, model: m}]\n",
+                         true);
+  const auto mine = File("mine.yaml",
+                         "llm:\n  endpoint: https://mine/v1\n  fallback: [x, b]\n"
+                         "  profiles: [{name: x, model: new, api: anthropic, api_key_env: K}]\n",
+                         true);
+  const auto config =
+      LoadUserConfig({mine, site}, Variables({{"ATTUNE_LLM_MODEL", "from-variable"}}));
+  ASSERT_TRUE(config) << config.error().message;
+  const LlmConfig& llm = config->llm;
+  EXPECT_EQ(llm.main.endpoint, "https://mine/v1");
+  EXPECT_EQ(llm.main.model, "from-variable");
+  EXPECT_EQ(llm.main.key_file, "/k");
+  EXPECT_EQ(llm.main.key_endpoint, "https://site/v1");  // not where the stronger file points
+  EXPECT_EQ(llm.main.price->cached, 2);
+  EXPECT_EQ(llm.tries, 3);
+  EXPECT_EQ(llm.backoff, Millis{20});
+  EXPECT_EQ(llm.fallback, (std::vector<std::string>{"x", "b"}));
+  ASSERT_EQ(llm.profiles.size(), 2u);
+  EXPECT_EQ(llm.profiles[1].name, "x");
+  EXPECT_EQ(llm.profiles[1].model, "new");
+  EXPECT_EQ(llm.profiles[1].key_env, "K");
+  EXPECT_EQ(At(*config, "llm.model"), "ATTUNE_LLM_MODEL");
+}
+
+TEST_F(UserConfigTest, AKeyInAFileIsRefusedAndNotShown) {
+  for (const char* text : {"llm: {api_key: canary-0123456789}\n",
+                           "llm: {headers: {authorization: canary-0123456789}}\n",
+                           "llm: {endpoint: \"https://u:canary-0123456789@host/v1\"}\n"}) {
+    const auto config = LoadUserConfig({File("mine.yaml", text, true)}, Variables({}));
+    ASSERT_FALSE(config) << text;
+    EXPECT_EQ(config.error().message.find("canary"), std::string::npos) << config.error().message;
+  }
+}
+
 TEST_F(UserConfigTest, AProjectsFileMayRunNothingAndLetNothingThrough) {
-  for (const char* text : {"allow_env: [HF_TOKEN]\n", "notify: {command: [curl]}\n",
-                           "state_dir: /tmp/x\n", "log_file: /tmp/x\n"}) {
+  for (const char* text :
+       {"allow_env: [HF_TOKEN]\n", "notify: {command: [curl]}\n", "state_dir: /tmp/x\n",
+        "log_file: /tmp/x\n", "llm: {endpoint: \"https://host/v1\"}\n"}) {
     EXPECT_FALSE(LoadUserConfig({File("attune.yaml", text, false)}, Variables({}))) << text;
     EXPECT_TRUE(LoadUserConfig({File("attune.yaml", text, true)}, Variables({}))) << text;
   }

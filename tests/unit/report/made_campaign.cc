@@ -149,7 +149,7 @@ class Maker {
     calibration.sigma = 0.0061;
     calibration.band = 0.03;
     calibration.how = "2 runs widened";
-    Add(Calibrated{calibration});
+    Add(Calibrated{calibration, {}});
     Add(PhaseSet{Phase::kSearching, "calibrated", ""});
   }
 

@@ -15,7 +15,7 @@ using made::MakeCampaign;
 using made::Until;
 
 Report Shipped(const std::string& foreign = "plain words") {
-  return MakeReport(MakeCampaign(foreign).state);
+  return MakeReport(MakeCampaign(foreign).state, BuiltInCatalog());
 }
 
 bool HasControls(const std::string& text) {
@@ -40,9 +40,35 @@ TEST(Report, OfAShippedCampaignIsAsStored) {
 TEST(Report, OfACampaignThatGoesOnIsAsStored) {
   std::string text;
   for (const Until until : {Until::kCalibrating, Until::kSearching}) {
-    text += ReportText(MakeReport(MakeCampaign("plain words", until).state));
+    text += ReportText(MakeReport(MakeCampaign("plain words", until).state, BuiltInCatalog()));
   }
   ExpectGolden("unfinished", text);
+}
+
+// What the leader's diagnosis still names, with what was tried against it and what was not.
+TEST(Report, WhatIsLeftIsJoinedWithTheLeversAgainstIt) {
+  CampaignState state = MakeCampaign("plain words", Until::kSearching).state;
+  state.recipe.framework = Framework::kMegatronLm;
+  for (ProposalRecord& p : state.proposals) {
+    if (p.proposal) p.proposal->change.lever = "garbage_collection";
+  }
+  Diagnosis d;
+  d.source = "trace";
+  d.summary = "two slow steps";
+  d.bottlenecks = {{"stalls", 0.125, 0.1, 0.01, true, "two slow steps"},
+                   {"data_loader", 0.01, 0.01, 0.05, false, "1.0 %"}};
+  state.runs.at(state.leader.run).diagnosis = d;
+  const Report r = MakeReport(state, BuiltInCatalog());
+  ASSERT_EQ(r.remaining.size(), 1u);
+  EXPECT_EQ(r.remaining[0].tried, (std::vector<std::string>{"garbage_collection"}));
+  EXPECT_EQ(r.remaining[0].untried, (std::vector<std::string>{"process_groups"}));
+  const std::string line =
+      "stalls (12.5% of the step); tried against it: garbage_collection; not tried: "
+      "process_groups";
+  EXPECT_NE(ReportText(r).find(line), std::string::npos) << ReportText(r);
+  const auto json = nlohmann::json::parse(ReportJson(r));
+  EXPECT_EQ(json["remaining"][0]["class"], "stalls");
+  EXPECT_EQ(json["remaining"][0]["untried"][0], "process_groups");
 }
 
 TEST(Report, CostsAddUpByKind) {
@@ -91,7 +117,7 @@ TEST(Report, ALeaderThatFellInTheFinalStageHasNotPaid) {
   fell.leader = RunId("r003");
   fell.reason = "below the band";
   made.state = Apply(std::move(made.state), Event{made.state.seq + 1, made.state.last_at, fell});
-  const Report r = MakeReport(made.state);
+  const Report r = MakeReport(made.state, BuiltInCatalog());
   EXPECT_TRUE(r.paid.empty());
   ASSERT_EQ(r.no_gain.size(), 2u);
   EXPECT_EQ(r.no_gain[0].result, "fell");
@@ -105,7 +131,7 @@ TEST(Report, WithoutAGainNothingHasPaid) {
   made::MadeCampaign made = MakeCampaign("x", Until::kSearching);
   made.state = Apply(std::move(made.state), Event{made.state.seq + 1, made.state.last_at,
                                                   PhaseSet{Phase::kNoGain, "gave up", "agent"}});
-  const Report r = MakeReport(made.state);
+  const Report r = MakeReport(made.state, BuiltInCatalog());
   EXPECT_EQ(r.leader, RunId("r003"));
   EXPECT_TRUE(r.paid.empty());
   EXPECT_EQ(r.no_gain.size(), 2u);
@@ -117,7 +143,8 @@ TEST(Report, WithoutAGainNothingHasPaid) {
 }
 
 TEST(Report, JsonOfAnUnmeasuredCampaignHasNullsAndNoNan) {
-  const auto json = nlohmann::json::parse(ReportJson(MakeReport(CampaignState{})));
+  const auto json =
+      nlohmann::json::parse(ReportJson(MakeReport(CampaignState{}, BuiltInCatalog())));
   EXPECT_EQ(json["schema"], "attune.report/1");
   EXPECT_TRUE(json["baseline"].is_null());
   EXPECT_TRUE(json["final"].is_null());

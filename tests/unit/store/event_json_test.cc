@@ -146,6 +146,16 @@ TEST(EventJson, AFieldThatIsMissingUnknownOrTwiceIsRefusedForEveryKind) {
   }
 }
 
+// Facts only grow: what an earlier version did not write has its default.
+TEST(EventJson, AnEventOfAnEarlierVersionIsRead) {
+  const Result<Fact> fact = DecodeFact(
+      "diagnosed", R"({"run":"r001","diagnosis":{"source":"log","summary":"s","bottlenecks":[]}})");
+  ASSERT_TRUE(fact) << fact.error().message;
+  const Diagnosis& d = std::get<Diagnosed>(*fact).diagnosis;
+  EXPECT_EQ(d.source, "log");
+  EXPECT_TRUE(d.times.empty() && d.traces.empty() && d.notes.empty());
+}
+
 TEST(EventJson, ACutBodyIsCorruptAtEveryByte) {
   StepsSeen seen;
   seen.id = RunId("r001");

@@ -135,7 +135,7 @@ std::vector<std::vector<Fact>> CampaignFacts(const std::string& id, int searches
   calibration.sigma = 0.005;
   calibration.launch_cost = {80'000};
   calibration.losses = {{{"lm loss", {5.0, 0.001, 3}}}};
-  m.Commit({Calibrated{calibration}, PhaseSet{Phase::kSearching, "calibrated", ""}});
+  m.Commit({Calibrated{calibration, {}}, PhaseSet{Phase::kSearching, "calibrated", ""}});
   m.Commit({BudgetSet{GpuMillis{2'000'000'000}, "raised by user"}});
 
   struct Fate {
@@ -154,7 +154,7 @@ std::vector<std::vector<Fact>> CampaignFacts(const std::string& id, int searches
                         {RunEnd::kCompleted, Standing::kWin, 150, true}};
   for (int i = 0; i < searches; ++i) {
     const std::string call = fmt::format("c{:03}", i);
-    m.Commit({AskIntended{call, "sha"}});
+    m.Commit({AskIntended{call, "sha", "model-a", "", "decide", 20'000}});
     const ProposalId proposal(fmt::format("p{:03}", ++m.proposals));
     if (m.random.Below(4) == 0) {
       TurnedBack back;

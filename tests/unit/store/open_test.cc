@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "attune/model/campaign.h"
 #include "attune/store/store.h"
 #include "database.h"
 #include "file_system.h"
@@ -153,6 +154,39 @@ TEST(StoreOpen, ANewerFileIsRefusedAndLeftUntouchedToTheByte) {
     EXPECT_EQ(Bytes(folder / "attune.db"), before);
     EXPECT_EQ(Names(folder.path()), names);
   }
+}
+
+// Made by the first version: a campaign of a fake job from its opening to the shipped recipe.
+TEST(StoreOpen, ADatabaseOfTheFirstVersionIsUpgradedAndUsed) {
+  const TempFolder folder;
+  std::filesystem::copy_file(ATTUNE_SOURCE_DIR "/tests/data/store/v1.db", folder / "attune.db");
+  const auto store = Store::Open(folder.path());
+  ASSERT_TRUE(store) << store.error().message;
+  const CampaignId old("c-20261130-1e6d");
+  const auto events = (*store)->Load(old);
+  ASSERT_TRUE(events) << events.error().message;
+  EXPECT_EQ(events->size(), 237u);
+  CampaignState state;
+  for (const Event& event : *events) state = Apply(std::move(state), event);
+  EXPECT_EQ(state.phase, Phase::kShipped);
+  EXPECT_EQ(state.runs.size(), 6u);
+  const auto row = (*store)->FindRun(old, "r002");
+  ASSERT_TRUE(row) << row.error().message;
+  EXPECT_EQ(row->standing, Standing::kWin);
+  const auto diagnosis = (*store)->DiagnosisOf(old, row->id);
+  ASSERT_TRUE(diagnosis && *diagnosis);
+  EXPECT_EQ((*diagnosis)->source, "log");
+  EXPECT_FALSE((*store)->DiagnosisOf(old, RunId("r099"))->has_value());
+  const auto lines = (*store)->Check();
+  ASSERT_TRUE(lines);
+  for (const CheckLine& line : *lines) EXPECT_TRUE(line.ok) << line.what << ": " << line.found;
+
+  HandClock clock;
+  ASSERT_TRUE((*store)->Create(OpenedOf("c-2"), Instant{1}));
+  const auto writer = (*store)->Acquire(CampaignId("c-2"), clock);
+  ASSERT_TRUE(writer) << writer.error().message;
+  EXPECT_TRUE((*writer)->Append(Paused{"x"}, clock.Now()));
+  EXPECT_EQ((*store)->Campaigns()->size(), 2u);
 }
 
 TEST(StoreOpen, ANewerVersionThatStandsOnlyInTheWalIsRefusedToo) {

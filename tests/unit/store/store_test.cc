@@ -155,20 +155,50 @@ TEST_F(StoreTest, WishesOfOtherProcessesBecomeEventsOnce) {
             ErrorCode::kNotFound);
 }
 
-TEST_F(StoreTest, ACalibrationIsFoundAgainForTheSameRecipeAndStack) {
+TEST_F(StoreTest, ACalibrationIsFoundAgainForTheSameBaselineOnly) {
   const auto writer = Begin();
   Calibrated calibrated;
   calibrated.calibration.mean = 801.2;
   calibrated.calibration.losses = {{{"lm loss", {5.1, 0.002, 5}}}};
   ASSERT_TRUE(writer->Append(calibrated, clock.Now()));
-  const auto found = store->FindCalibration("hash-of-recipe", "stack", clock.Now() - Millis{1});
-  ASSERT_TRUE(found);
+  const Opened same = OpenedOf(id.value);
+  const Instant since = clock.Now() - Millis{1}, until = clock.Now() + Millis{1};
+  const auto found = store->FindCalibration(same, since, until);
+  ASSERT_TRUE(found) << found.error().message;
   ASSERT_TRUE(found->has_value());
-  EXPECT_EQ((*found)->mean, 801.2);
-  EXPECT_EQ((*found)->losses[0].at("lm loss").mean, 5.1);
-  EXPECT_FALSE(store->FindCalibration("hash-of-recipe", "other", Instant{0})->has_value());
-  EXPECT_FALSE(
-      store->FindCalibration("hash-of-recipe", "stack", clock.Now() + Millis{1})->has_value());
+  EXPECT_EQ((*found)->campaign, id);
+  EXPECT_EQ((*found)->at.ms, clock.Now().ms);
+  EXPECT_EQ((*found)->calibration.mean, 801.2);
+  EXPECT_EQ((*found)->calibration.losses[0].at("lm loss").mean, 5.1);
+
+  const auto is_found = [&](auto change) {
+    Opened other = same;
+    change(other);
+    return store->FindCalibration(other, since, until)->has_value();
+  };
+  EXPECT_TRUE(is_found([](Opened&) {}));
+  EXPECT_FALSE(is_found([](Opened& o) { o.recipe_hash = "another"; }));
+  EXPECT_FALSE(is_found([](Opened& o) { o.recipe_path = "/another.yaml"; }));
+  EXPECT_FALSE(is_found([](Opened& o) { o.stack_fingerprint = "other"; }));
+  EXPECT_FALSE(is_found([](Opened& o) { o.attune_version = "0.0.0"; }));
+  EXPECT_FALSE(is_found([](Opened& o) { o.start_iteration = 41; }));
+  EXPECT_FALSE(is_found([](Opened& o) { o.checkpoint = "/elsewhere"; }));
+  EXPECT_FALSE(is_found([](Opened& o) { o.checkpoint_files = "written to"; }));
+  EXPECT_FALSE(is_found([](Opened& o) { o.world = "default"; }));
+  EXPECT_FALSE(store->FindCalibration(same, until, until)->has_value());
+  EXPECT_FALSE(store->FindCalibration(same, since, since)->has_value());
+}
+
+TEST_F(StoreTest, ACalibrationThatWasTakenOverIsNotOfferedOnce) {
+  const auto writer = Begin();
+  Calibrated calibrated;
+  calibrated.reused = CampaignId{"c-20261101-0000"};
+  ASSERT_TRUE(writer->Append(calibrated, clock.Now()));
+  EXPECT_FALSE(store->FindCalibration(OpenedOf(id.value), Instant{0}, clock.Now())->has_value());
+  // Its opening offered none: the file says what cannot be.
+  const auto loaded = store->Load(id);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, ErrorCode::kCorrupt);
 }
 
 }  // namespace

@@ -1,0 +1,165 @@
+// Limits that end a search, and what is tried again when the environment spoiled it.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "harness.h"
+
+namespace attune {
+namespace {
+
+using testing::BrokenBooks;
+using testing::Campaign;
+using testing::FakeRecipe;
+
+Instant LastEvent(const Campaign& c) { return c.journal.events.back().at; }
+
+TEST(BudgetWall, EndsTheSearchSoThatTheFinalStageFits) {
+  Recipe r = FakeRecipe();
+  r.budget.run_limit = std::chrono::minutes(1);
+  Campaign unbounded(r);
+  ASSERT_TRUE(unbounded.Go());
+  const CampaignState all = unbounded.State();
+
+  r.budget.wall = std::chrono::seconds(510);
+  Campaign c(r);
+  const Result<CampaignEnd> end = c.Go();
+  ASSERT_TRUE(end) << end.error().message;
+  const CampaignState s = c.State();
+  EXPECT_TRUE(s.Ended()) << end->why;
+  EXPECT_LE(LastEvent(c) - s.opened_at, *r.budget.wall);
+  EXPECT_LT(s.runs.size(), all.runs.size());
+  EXPECT_EQ(s.stop, "budget");
+  EXPECT_NE(s.phase_reason.find("budget.wall of 8m"), std::string::npos) << s.phase_reason;
+  EXPECT_EQ(BrokenBooks(c), "");
+}
+
+TEST(BudgetWall, SmallerThanTheFirstLaunchLaunchesNothing) {
+  Recipe r = FakeRecipe();
+  r.budget.wall = Millis{1'000};
+  Campaign c(r);
+  const Result<CampaignEnd> end = c.Go();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->code, 5);
+  EXPECT_NE(end->why.find("budget.wall"), std::string::npos) << end->why;
+  EXPECT_TRUE(c.world.Tokens().empty());
+}
+
+// The rehearsal's first job is taken away: the next one decides, and the winner does not fall.
+TEST(Rehearsal, SpoiledByTheEnvironmentIsTriedAgainOnce) {
+  std::string pattern = std::filesystem::temp_directory_path() / "attune-rehearsal.XXXXXX";
+  const std::string folder = mkdtemp(pattern.data());
+  for (const int spoiled : {1, 2}) {
+    Recipe r = FakeRecipe();
+    r.base.args.Set("--save", {folder + "/user"});
+    r.base.args.Set("--save-interval", {"20"});
+    r.measure.instrument_remove = {"--save", "--save-interval"};
+    Campaign c(r);
+    c.world.run_root = folder;
+    c.opening.run_root = folder;
+    int rehearsals = 0;
+    c.world.fault = [&](const LaunchSpec& spec, int) {
+      fakes::FakeFault fault;
+      const auto& argv = spec.stages.front().argv;
+      if (std::find(argv.begin(), argv.end(), "--save") == argv.end()) return fault;
+      if (++rehearsals <= spoiled) fault = {fakes::FakeFault::Kind::kPreempted, Millis{500}};
+      return fault;
+    };
+    const Result<CampaignEnd> end = c.Go();
+    ASSERT_TRUE(end) << end.error().message;
+    EXPECT_GE(rehearsals, 2);
+    const CampaignState s = c.State();
+    ASSERT_FALSE(s.finals.empty());
+    EXPECT_EQ(s.finals.front().passed, spoiled == 1) << s.finals.front().reason;
+    EXPECT_EQ(BrokenBooks(c), "");
+  }
+  std::filesystem::remove_all(folder);
+}
+
+// Baseline and winner take turns at being first over the blocks that count, whatever was lost.
+TEST(FinalStage, ASpoiledBlockIsMadeAgainInItsOwnOrder) {
+  Campaign c(FakeRecipe());
+  int finals = 0;
+  c.world.fault = [&](const LaunchSpec& spec, int) {
+    fakes::FakeFault fault;
+    const CampaignState s = c.State();
+    for (const auto& [id, launch] : s.launches) {
+      if (launch.intent.token == spec.token && launch.intent.purpose == Purpose::kFinal &&
+          ++finals == 1) {
+        fault = {fakes::FakeFault::Kind::kPreempted, Millis{500}};
+      }
+    }
+    return fault;
+  };
+  const Result<CampaignEnd> end = c.Go();
+  ASSERT_TRUE(end) << end.error().message;
+  std::vector<std::string> first;
+  const CampaignState s = c.State();
+  for (const auto& [id, launch] : s.launches) {
+    if (launch.intent.purpose == Purpose::kFinal) {
+      first.push_back(launch.intent.runs.front().of);
+    }
+  }
+  ASSERT_GE(first.size(), 3u);
+  EXPECT_EQ(first[0], "baseline");
+  EXPECT_EQ(first[1], "baseline");
+  EXPECT_EQ(first[2], "leader");
+}
+
+// The user's log interval stays in the rehearsal: twenty steps print three lines and are all done.
+TEST(Rehearsal, KeepsTheUsersLogIntervalAndCountsStepsNotLines) {
+  std::string pattern = std::filesystem::temp_directory_path() / "attune-rehearsal.XXXXXX";
+  const std::string folder = mkdtemp(pattern.data());
+  Recipe r = FakeRecipe();
+  r.base.args.Set("--save", {folder + "/user"});
+  r.base.args.Set("--save-interval", {"20"});
+  r.base.args.Set("--log-interval", {"10"});
+  r.measure.instrument_remove = {"--save", "--save-interval"};
+  r.measure.instrument_set["--log-interval"] = "1";
+  Campaign c(r);
+  c.world.run_root = folder;
+  c.opening.run_root = folder;
+  const Result<CampaignEnd> end = c.Go();
+  ASSERT_TRUE(end) << end.error().message;
+  const CampaignState s = c.State();
+  ASSERT_FALSE(s.finals.empty());
+  EXPECT_TRUE(s.finals.front().passed) << s.finals.front().reason;
+  int rehearsed = 0;
+  for (const auto& [id, run] : s.runs) {
+    if (run.plan.label != "rehearsal") continue;
+    rehearsed++;
+    EXPECT_EQ(run.steps.size(), 3U);  // the first, the tenth, the twentieth
+    ASSERT_TRUE(run.end);
+    EXPECT_EQ(run.end->detail.end, RunEnd::kCompleted) << run.end->detail.cause;
+  }
+  EXPECT_EQ(rehearsed, 1);
+  std::filesystem::remove_all(folder);
+}
+
+// A job that begins elsewhere than the measured one did is not what was verified.
+TEST(Rehearsal, ThatBeginsAtAnotherIterationFails) {
+  std::string pattern = std::filesystem::temp_directory_path() / "attune-rehearsal.XXXXXX";
+  const std::string folder = mkdtemp(pattern.data());
+  Recipe r = FakeRecipe();
+  r.base.args.Set("--save", {folder + "/user"});
+  r.base.args.Set("--save-interval", {"20"});
+  r.base.args.Set("--ckpt-step", {"400"});
+  r.measure.instrument_remove = {"--save", "--save-interval"};
+  r.measure.instrument_set["--ckpt-step"] = "40";
+  Campaign c(r);
+  c.world.run_root = folder;
+  c.opening.run_root = folder;
+  const Result<CampaignEnd> end = c.Go();
+  ASSERT_TRUE(end) << end.error().message;
+  const CampaignState s = c.State();
+  ASSERT_FALSE(s.finals.empty()) << end->code << " " << end->why;
+  EXPECT_FALSE(s.finals.front().passed);
+  EXPECT_NE(s.finals.front().reason.find("rehearsal began at iteration 401, expected 41"), std::string::npos)
+      << s.finals.front().reason;
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace attune
