@@ -50,7 +50,8 @@ Result<std::vector<Row>> ReadProposals(const std::vector<std::string>& paths) {
       const json& proposal = row["proposal"];
       const std::string raw = proposal.is_string() ? proposal.get<std::string>() : proposal.dump();
       Row out;
-      out.id = row.value("id", at);
+      const json& id = row.contains("id") ? row["id"] : json(at);
+      out.id = id.is_string() ? id.get<std::string>() : id.dump();  // it may be a number
       out.input = raw;
       out.answer = Judge(raw, recipe, tests);
       const std::string verdict = out.answer.substr(0, out.answer.find(' '));

@@ -279,10 +279,16 @@ std::string Disagreement(const Json& answer, const Json& expected) {
   return {};
 }
 
+// An id may be a number.
+std::string TextOf(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
 Row ReadCase(const Json& item) {
   Row row;
-  row.id = item.value("id", "?");
-  const std::string kind = item.value("kind", "");
+  const Json& kind_field = item.contains("kind") ? item["kind"] : Json();
+  row.id = item.contains("id") ? TextOf(item["id"]) : "?";
+  const std::string kind = kind_field.is_string() ? kind_field.get<std::string>() : "";
   const Json input = item.value("input", Json::object());
   row.input = kind + " " + nlohmann::json(input).dump();  // keys sorted
   const auto rule = Kinds().find(kind);
@@ -293,7 +299,7 @@ Row ReadCase(const Json& item) {
   try {
     const Json answer = rule->second(input);
     row.answer = answer.dump();
-    if (!item.contains("expected")) {
+    if (!item.contains("expected") || !item["expected"].is_object() || item["expected"].empty()) {
       row.why = "no expected answer";
       return row;
     }

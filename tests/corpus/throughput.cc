@@ -119,7 +119,10 @@ Row AnswerOf(const ThroughputRow& row, const Prediction& p) {
   } else {
     out.answer = fmt::format("{:.1f}", p.tokens);
   }
-  if (row.outcome == "oom") {
+  if (!row.bad_result.empty()) {
+    out.outcome = Outcome::kSkipped;
+    out.why = row.bad_result;
+  } else if (row.outcome == "oom") {
     out.note = "published oom";
   } else if (row.published) {
     out.note = fmt::format("published {:.1f}", *row.published);

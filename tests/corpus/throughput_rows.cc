@@ -53,7 +53,7 @@ constexpr std::array<std::string_view, 36> kColumns = {"id",
                                                        "outcome",
                                                        "group"};
 constexpr std::size_t kFirstInput = 1, kFirstResult = 29;
-constexpr std::array<std::string_view, 3> kTail = {"split", "source", "notes"};
+constexpr std::array<std::string_view, 3> kUnread = {"split", "source", "notes"};
 
 using Fields = std::vector<std::string>;
 
@@ -62,11 +62,54 @@ std::size_t Column(std::string_view name) {
                                   kColumns.begin());
 }
 
+// Where each of kColumns stands in the file. The columns that an answer is made of have to be there;
+// id, results and what is not read may be missing.
+class Header {
+ public:
+  static Result<Header> Read(const Fields& names) {
+    Header header;
+    header.fields_ = names.size();
+    for (std::size_t at = 0; at < names.size(); ++at) {
+      if (std::find(kUnread.begin(), kUnread.end(), names[at]) != kUnread.end()) continue;
+      const std::size_t column = Column(names[at]);
+      if (column == kColumns.size() || header.at_[column]) {
+        return Fail(ErrorCode::kInvalidInput, "column \"" + names[at] + "\" is " +
+                                                  (column == kColumns.size() ? "none of a throughput table"
+                                                                             : "there twice"));
+      }
+      header.at_[column] = at;
+    }
+    for (std::size_t column = kFirstInput; column < kFirstResult; ++column) {
+      if (!header.at_[column]) {
+        return Fail(ErrorCode::kInvalidInput,
+                    "no column \"" + std::string(kColumns[column]) + "\" of a throughput table");
+      }
+    }
+    return header;
+  }
+  // A row's fields in the order of kColumns, empty where the file has no such column.
+  Result<Fields> Order(const Fields& row) const {
+    if (row.size() != fields_) {
+      return Fail(ErrorCode::kInvalidInput, std::to_string(row.size()) + " fields, not " +
+                                                std::to_string(fields_));
+    }
+    Fields ordered(kColumns.size());
+    for (std::size_t column = 0; column < kColumns.size(); ++column) {
+      if (at_[column]) ordered[column] = row[*at_[column]];
+    }
+    return ordered;
+  }
+
+ private:
+  std::array<std::optional<std::size_t>, kColumns.size()> at_;
+  std::size_t fields_ = 0;
+};
+
 class RowReader {
  public:
-  RowReader(const Fields& fields, std::string where) : fields_(fields), where_(std::move(where)) {}
+  explicit RowReader(const Fields& fields) : fields_(fields) {}
 
-  Result<ThroughputRow> Run() {
+  ThroughputRow Run() {
     row_.id = Text("id");
     row_.group = Text("group");
     row_.outcome = Text("outcome");
@@ -84,10 +127,8 @@ class RowReader {
     row_.states_layout = !Text("tp").empty();
     row_.states_recompute = !Text("recompute").empty();
     Numbers();
-    if (error_) return tl::unexpected<Error>(*error_);
-    Describe();
+    if (row_.not_modelled.empty()) Describe();
     Published();
-    if (error_) return tl::unexpected<Error>(*error_);
     return std::move(row_);
   }
 
@@ -104,26 +145,24 @@ class RowReader {
            (Is("Megatron-LM") && (row_.version == "2021" || row_.version == "2022"));
   }
 
-  void Wrong(std::string_view column, const std::string& what) {
-    if (error_) return;
-    error_ = Error{ErrorCode::kInvalidInput,
-                   where_ + ": " + std::string(column) + " \"" + Text(column) + "\" " + what,
-                   {}};
+  std::string Wrong(std::string_view column, const std::string& what) const {
+    return std::string(column) + " \"" + Text(column) + "\" " + what;
   }
   std::optional<std::int64_t> Whole(std::string_view column, std::int64_t low) {
     if (Text(column).empty()) return std::nullopt;
     const std::optional<std::int64_t> n = ParseInt(Text(column));
     if (!n || *n < low || *n > 1'000'000'000) {
-      Wrong(column, "is no whole number of at least " + std::to_string(low));
+      Refuse(Wrong(column, "is no whole number of at least " + std::to_string(low)));
       return std::nullopt;
     }
     return n;
   }
+  // A result: one that cannot be read leaves the row without a published rate, and says so.
   std::optional<double> Real(std::string_view column) {
     if (Text(column).empty()) return std::nullopt;
     const std::optional<double> x = ParseDouble(Text(column));
     if (!x || *x < 0) {
-      Wrong(column, "is no number");
+      if (row_.bad_result.empty()) row_.bad_result = Wrong(column, "is no number");
       return std::nullopt;
     }
     return x;
@@ -150,7 +189,9 @@ class RowReader {
     l.last_layers = edge("last_stage_layers");
     for (const std::string_view flag : {"fsdp", "optimizer_offload", "ep_overlap", "dp_overlap"}) {
       const std::string& v = Text(flag);
-      if (!v.empty() && v != "0" && v != "1" && !ParseDouble(v)) Wrong(flag, "is neither 0 nor 1");
+      if (!v.empty() && v != "0" && v != "1" && !ParseDouble(v)) {
+        Refuse(Wrong(flag, "is neither 0 nor 1"));
+      }
     }
   }
 
@@ -365,7 +406,8 @@ class RowReader {
                                 tflops = Real("model_tflops_gpu");
     Real("mfu_pct");
     Real("peak_mem_gb");
-    if (error_ || !row_.not_modelled.empty() || row_.outcome == "oom") return;
+    const bool unread = !row_.bad_result.empty() || !row_.not_modelled.empty();
+    if (unread || row_.outcome == "oom") return;
     if (tokens) {
       row_.published = tokens;
     } else if (step && *step > 0) {
@@ -379,9 +421,7 @@ class RowReader {
   }
 
   const Fields& fields_;
-  std::string where_;
   ThroughputRow row_;
-  std::optional<Error> error_;
   std::optional<std::int64_t> dp_, gbs_, mbs_;
   std::int64_t seq_ = 0;
 };
@@ -399,23 +439,14 @@ Result<std::vector<ThroughputRow>> ReadThroughputRows(const std::string& path) {
   ATTUNE_TRY(const std::string text, ReadFile(path));
   auto records = ParseCsv(text);
   if (!records) return Fail(path, std::move(records.error()));
-  Fields header(kColumns.begin(), kColumns.end());
-  header.insert(header.end(), kTail.begin(), kTail.end());
-  if (records->empty() || records->front() != header) {
-    return Fail(ErrorCode::kInvalidInput,
-                path + ":1: the header is not that of a throughput table (" +
-                    std::to_string(header.size()) + " columns, id first, notes last)");
-  }
+  if (records->empty()) return Fail(ErrorCode::kInvalidInput, path + ": no rows");
+  const auto header = Header::Read(records->front());
+  if (!header) return Fail(path + ":1", header.error());
   std::vector<ThroughputRow> rows;
   for (std::size_t i = 1; i < records->size(); ++i) {
-    const Fields& fields = (*records)[i];
-    const std::string where = path + ": record " + std::to_string(i + 1);
-    if (fields.size() != header.size()) {
-      return Fail(ErrorCode::kInvalidInput, where + " has " + std::to_string(fields.size()) +
-                                                " fields, not " + std::to_string(header.size()));
-    }
-    ATTUNE_TRY(ThroughputRow row, RowReader(fields, where).Run());
-    rows.push_back(std::move(row));
+    const auto fields = header->Order((*records)[i]);
+    if (!fields) return Fail(path + ": record " + std::to_string(i + 1), fields.error());
+    rows.push_back(RowReader(*fields).Run());
   }
   if (rows.empty()) return Fail(ErrorCode::kInvalidInput, path + ": no rows");
   return rows;

@@ -26,11 +26,13 @@ struct ThroughputRow {
   sim::Conditions conditions;
   // Expected: never looked at for an answer.
   std::string id, group, outcome;
+  std::string bad_result;  // what is wrong with a result; there is no published rate then
   std::optional<double>
       published;  // tokens/s/GPU, converted where only FLOPs or a step time is given
 };
 
-// Error: not a CSV of exactly these columns, or a field that is no number where one belongs.
+// Error: not a CSV, a column of the inputs missing, a column nobody knows, a row of another length.
+// A field that is no number where one belongs concerns its row: not modelled, or without a result.
 Result<std::vector<ThroughputRow>> ReadThroughputRows(const std::string& path);
 
 // The stack profile a row runs under: its version's row, or its framework's own.

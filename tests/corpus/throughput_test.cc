@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 #include "attune/base/text.h"
@@ -77,8 +78,23 @@ TEST(ThroughputRows, RefuseAnotherTable) {
   EXPECT_FALSE(ReadThroughput({other.path()}).has_value());
   const Table narrow(std::string(kHeader) + "T1,Llama-3.1-8B\n");
   EXPECT_FALSE(ReadThroughput({narrow.path()}).has_value());
-  const Table text(std::string(kHeader) + RowText("T1", "Llama-3.1-8B", "many"));
-  EXPECT_FALSE(ReadThroughput({text.path()}).has_value());
+  for (const auto& [column, instead] : {std::pair{",tp,", ",tensor,"}, {",tp,", ",pp,"}}) {
+    std::string header = kHeader;
+    header.replace(header.find(column), std::strlen(column), instead);
+    const Table wrong(header + RowText("T1", "Llama-3.1-8B", "5"));
+    EXPECT_FALSE(ReadThroughput({wrong.path()}).has_value()) << header;
+  }
+}
+
+TEST(ThroughputRows, AResultThatIsNoNumberSkipsItsRowAndLeavesItsAnswer) {
+  const Table table(std::string(kHeader) + RowText("T1", "Llama-3.1-8B", "many") +
+                    RowText("T2", "Llama-3.1-8B", "9000"));
+  const auto rows = ReadThroughput({table.path()});
+  ASSERT_TRUE(rows.has_value());
+  EXPECT_EQ((*rows)[0].outcome, Outcome::kSkipped);
+  EXPECT_EQ((*rows)[0].why, "tokens_per_s_gpu \"many\" is no number");
+  EXPECT_EQ((*rows)[1].outcome, Outcome::kPassed);
+  EXPECT_EQ((*rows)[0].answer, (*rows)[1].answer);
 }
 
 TEST(ThroughputRows, AModelNobodyKnowsIsNotModelled) {

@@ -291,25 +291,27 @@ std::string BaseOf(const ManifestRow& row) {
   return std::string(rest.substr(0, rest.find(' ')));
 }
 
+// The figures that expected_hta.json has for a file; null where it has none.
+Json OursOf(const Json& traces, const std::string& file) {
+  if (!traces.contains(file) || !traces[file].contains("ours")) return Json();
+  const Json& ours = traces[file]["ours"];
+  return ours.is_object() ? ours : Json();
+}
+
 void Judge(const ManifestRow& manifest, const Json& traces, const Result<RankTrace>& read,
            Row& row) {
   row.expected = manifest.shows;
   std::string wrong;
-  const bool known = traces.contains(manifest.file);
-  const Json expected = known ? traces[manifest.file] : Json();
-  const bool refuse = MustBeRefused(manifest) ||
-                      (expected.contains("ours") && expected["ours"].contains("not_kineto"));
+  const Json ours = OursOf(traces, manifest.file);
+  const bool refuse = MustBeRefused(manifest) || ours.contains("not_kineto");
   if (refuse) {
     wrong = read ? "read although it is no Kineto trace" : "";
   } else if (!read) {
     wrong = "refused";
-  } else if (expected.contains("ours")) {
-    wrong = CompareFigures(expected["ours"], *read);
+  } else if (!ours.empty()) {
+    wrong = CompareFigures(ours, *read);
   } else {
-    Json base;
-    const std::string base_file = BaseOf(manifest);
-    if (traces.contains(base_file)) base = traces[base_file].value("ours", Json());
-    wrong = CheckWords(manifest, *read, base);
+    wrong = CheckWords(manifest, *read, OursOf(traces, BaseOf(manifest)));
   }
   row.outcome = wrong.empty() ? Outcome::kPassed : Outcome::kFailed;
   if (!wrong.empty()) row.expected = wrong;
@@ -321,10 +323,8 @@ std::vector<std::string> TraceFiles(const std::string& folder) {
     while (const dirent* entry = readdir(dir)) {
       const std::string name = entry->d_name;
       if (name[0] == '.' || name == "expected_hta.json") continue;
-      const std::size_t dot = name.find('.');
-      const std::string suffix = dot == std::string::npos ? "" : name.substr(dot);
-      if (suffix == ".json" || suffix == ".json.gz" || suffix == ".raw.gz" || suffix == ".sqlite") {
-        files.push_back(name);
+      for (const std::string_view suffix : {".json", ".json.gz", ".raw.gz", ".sqlite"}) {
+        if (std::string_view(name).ends_with(suffix)) files.push_back(name);
       }
     }
     closedir(dir);
@@ -355,7 +355,7 @@ Result<std::vector<Row>> ReadFolder(const std::string& folder) {
   Json traces;
   if (const auto text = ReadFile(folder + "/expected_hta.json")) {
     const Json all = Json::parse(*text, nullptr, false);
-    if (all.is_object()) traces = all.value("traces", Json());
+    if (all.contains("traces")) traces = all["traces"];
   }
   std::map<std::string, ManifestRow> by_file;
   if (manifest) {
