@@ -49,13 +49,14 @@ ctest --test-dir "$build" --output-on-failure --no-tests=error --parallel 2 "$@"
 # Many of these programs watch real processes and daemons, and a machine that stands still at the wrong
 # moment can upset one. Up to two that failed are run once more, alone, and named: each is a fault to
 # be found. More are never weather.
+second_try=
 failed=$build/Testing/Temporary/LastTestsFailed.log
 if [ "$status" -eq 8 ] && [ -s "$failed" ] && [ "$(wc -l < "$failed")" -le 2 ]; then
   again=$(cut -d: -f2 "$failed" | paste -sd ' ')
   step "second try, alone: $again"
   if ctest --test-dir "$build" --output-on-failure --no-tests=error --rerun-failed; then
     status=0
-    printf '\nfailed once and passed alone, a fault to be found: %s\n' "$again"
+    second_try="; then passed alone, a fault to be found: $again"
   fi
 fi
 
@@ -71,5 +72,5 @@ printf '\nslowest ten:\n'
 sed -nE 's/^ *[0-9]+\/[0-9]+ +Test +#[0-9]+: +([^ ]+) .* ([0-9.]+) sec.*/\2 \1/p' "$log" |
   sort -rn | head -n 10 | awk '{ printf "  %8.2f s  %s\n", $1, $2 }'
 printf '\n'
-grep -E 'tests passed|No tests were found' "$log" | tail -n 1 || true
+printf '%s%s\n' "$(grep -E 'tests passed|No tests were found' "$log" | tail -n 1 || true)" "$second_try"
 exit "$status"
