@@ -140,13 +140,17 @@ class Trainer:
             if process_step == 0 or self.iteration % args.log_interval == 0:
                 self._report(interval, with_memory=process_step == 0)
             exiting = _divides(args.exit_interval, self.iteration)
-            # Neither evaluating nor saving is part of a training step's time.
-            interval.pause()
-            if args.eval_iters > 0 and _divides(args.eval_interval, self.iteration):
-                self._evaluate()
-            if args.save is not None and (exiting or _divides(args.save_interval, self.iteration)):
-                self._save()
-            interval.resume()
+            evaluates = args.eval_iters > 0 and _divides(args.eval_interval, self.iteration)
+            saves = args.save is not None and (
+                exiting or _divides(args.save_interval, self.iteration))
+            if evaluates or saves:
+                # Neither is part of a training step's time.
+                interval.pause()
+                if evaluates:
+                    self._evaluate()
+                if saves:
+                    self._save()
+                interval.resume()
             if exiting:
                 return self._exit_early(trace)
 
@@ -202,10 +206,12 @@ class Trainer:
 
     def _report(self, interval, with_memory):
         args = self.args
+        # As Megatron-LM's: read before the line is printed, which so is part of the next interval.
+        milliseconds = interval.lap()
         if self.is_last:
             # As Megatron-LM: the rate shown is the one that the next step will use.
             say(megatron_log.iteration_line(
-                args, self.iteration, self.consumed, interval.milliseconds_a_step(),
+                args, self.iteration, self.consumed, milliseconds,
                 lr_at(args, self.iteration), self._named_losses(interval), interval.grad_norm,
                 interval.skipped, interval.nan))
         if with_memory:
@@ -274,15 +280,15 @@ class Interval:
 
     def __init__(self, device):
         self.device = device
+        self.seconds = 0.0
         self.running_since = None
         self.reset()
 
     def reset(self):
+        """Forgets what happened; the clock goes on from the last lap."""
         self.steps = self.scored = self.skipped = self.nan = 0
-        self.lm_loss = self.balance = self.seconds = 0.0
+        self.lm_loss = self.balance = 0.0
         self.grad_norm = None
-        if self.running_since is not None:
-            self.running_since = time.monotonic()
 
     def add(self, step):
         self.steps += 1
@@ -301,8 +307,12 @@ class Interval:
     def resume(self):
         self.running_since = self._now()
 
-    def milliseconds_a_step(self):
-        return 1000.0 * (self.seconds + self._now() - self.running_since) / self.steps
+    def lap(self):
+        """Milliseconds a step since the last lap; no time is lost between one lap and the next."""
+        now = self._now()
+        milliseconds = 1000.0 * (self.seconds + now - self.running_since) / self.steps
+        self.seconds, self.running_since = 0.0, now
+        return milliseconds
 
     def _now(self):
         if self.device.type == "cuda":
