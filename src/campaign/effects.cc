@@ -21,7 +21,8 @@ bool RunsStopAsked(StopWhy why) {
 
 }  // namespace
 
-LaunchSpec SpecOf(const CampaignState& state, const LaunchIntended& intent, const Env& passed) {
+LaunchSpec SpecOf(const CampaignState& state, const LaunchIntended& intent, const Env& passed,
+                  const std::string& script) {
   const Recipe& recipe = state.recipe;
   LaunchSpec spec;
   spec.token = intent.token;
@@ -40,6 +41,7 @@ LaunchSpec SpecOf(const CampaignState& state, const LaunchIntended& intent, cons
     const bool trains = intent.purpose != Purpose::kComponentTest;
     if (trains) {
       const Workload& w = recipe.workload;
+      stage.script = script;
       stage.nodes = std::max(1, (w.gpus + w.gpus_per_node - 1) / w.gpus_per_node);
       stage.kind = recipe.ranks;
       stage.ranks = recipe.ranks == RanksKind::kNone ? 0 : std::min(w.gpus, w.gpus_per_node);
@@ -138,7 +140,8 @@ Result<std::vector<Fact>> Effects::DoSubmit(const CampaignState& state, const La
                                Paused{inputs.error().message, 75}};
     }
   }
-  ATTUNE_TRY(Submitted submitted, parts_.launcher.Submit(SpecOf(state, intent, parts_.passed_env)));
+  ATTUNE_TRY(Submitted submitted,
+             parts_.launcher.Submit(SpecOf(state, intent, parts_.passed_env, parts_.script)));
   std::vector<Fact> facts;
   if (auto* bound = std::get_if<Bound>(&submitted)) {
     facts.emplace_back(LaunchBound{id, std::move(bound->handle)});
@@ -238,8 +241,8 @@ Result<LogNews> Effects::ReadLog(const CampaignState& state, Reader& reader,
   return all;
 }
 
-// A run in the user's form keeps the user's log interval: its last line says how far it came. In the
-// measured form each step prints a line, and one that is missing is missed.
+// A run in the user's form keeps the user's log interval: its last line says how far it came. In
+// the measured form each step prints a line, and one that is missing is missed.
 static int StepsDone(const RunRecord& run, std::size_t lines, std::int64_t last_iteration) {
   if (run.plan.form != Form::kUser || last_iteration <= run.plan.start_iteration) {
     return static_cast<int>(lines);
@@ -271,9 +274,9 @@ Status Effects::ReadStage(const CampaignState& state, const RunRecord& run,
   const std::int64_t first_step_ms =
       !run.steps.empty() ? run.steps.front().arrival_ms
                          : (news.steps.empty() ? -1 : news.steps.front().arrival_ms);
-  const std::int64_t last_iteration =
-      !news.steps.empty() ? news.steps.back().iteration
-                          : (run.steps.empty() ? 0 : run.steps.back().iteration);
+  const std::int64_t last_iteration = !news.steps.empty()
+                                          ? news.steps.back().iteration
+                                          : (run.steps.empty() ? 0 : run.steps.back().iteration);
   for (Step& step : news.steps) {
     step.cut = step.cut || InProfile(run.plan, step.iteration);
   }

@@ -29,12 +29,6 @@ Status RefuseUnbuilt(const LoadedRecipe& loaded) {
                             PlaceOf(loaded, "gate.long_steps")),
                 "remove it: the final runs are compared over every step they have");
   }
-  if (!loaded.recipe.launcher.script.empty()) {
-    return Fail(ErrorCode::kInvalidInput,
-                fmt::format("{}: launcher.script: launchers of this version start `command` only",
-                            PlaceOf(loaded, "launcher.script.file")),
-                "give the launch line as command, with {{args}} where the arguments stand");
-  }
   return {};
 }
 

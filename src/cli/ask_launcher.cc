@@ -39,13 +39,13 @@ std::vector<CheckRow> AskThisMachine(const Recipe& recipe) {
   if (!fs::is_directory(folder, error)) {
     return {failed(ErrorCode::kNotFound, fmt::format("{} is no folder", folder))};
   }
-  if (recipe.command.empty()) {
-    return {OkRow("launcher", "local, your own script")};
+  // A script is started by its copy: that it can be read is what has to be so.
+  Result<std::string> program = ScriptPath(recipe);
+  if (program->empty()) {
+    const os::Environment node = os::NodeEnvironment(os::OwnEnvironment());
+    const auto path = node.find("PATH");
+    program = os::FindProgram(recipe.command.front(), path == node.end() ? "" : path->second);
   }
-  const os::Environment node = os::NodeEnvironment(os::OwnEnvironment());
-  const auto path = node.find("PATH");
-  const Result<std::string> program =
-      os::FindProgram(recipe.command.front(), path == node.end() ? "" : path->second);
   if (!program) {
     return {WithFix(FailedRow(kExitNoLaunch, "launcher", program.error()),
                     "type -a " + ShellQuote(recipe.command.front()))};

@@ -43,6 +43,10 @@ Result<std::string> BatchScriptFor(const CampaignState& s, const Effective& form
   script.stage.argv = RenderCommand(recipe, form.args);
   script.stage.env = launcher.env;
   for (const auto& [name, value] : form.env) script.stage.env[name] = value;
+  if (!launcher.script.empty()) {
+    script.stage.argv = {"/bin/bash", "-c",
+                         ScriptLine(recipe, script.stage.env, script.stage.argv)};
+  }
   script.stage.workdir = launcher.workdir.empty() ? recipe.folder : launcher.workdir;
   script.stage.kind = recipe.ranks;
   script.stage.nodes = std::max(1, (w.gpus + w.gpus_per_node - 1) / w.gpus_per_node);

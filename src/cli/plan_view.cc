@@ -15,6 +15,7 @@
 #include "json_out.h"
 #include "launchers.h"
 #include "session.h"
+#include "ship.h"
 #include "version.h"
 
 namespace attune::cli {
@@ -109,19 +110,6 @@ std::vector<std::string> AllowedLevers(const Recipe& recipe) {
   return ids;
 }
 
-std::string CommandText(const Recipe& recipe, const RunPlan& run) {
-  std::string text = fmt::format(
-      "cd {} && env",
-      ShellQuote(recipe.launcher.workdir.empty() ? recipe.folder : recipe.launcher.workdir));
-  for (const auto& [name, value] : run.executed.env) {
-    text += fmt::format(" {}={}", name, ShellQuote(value));
-  }
-  for (const std::string& word : run.argv) {
-    text += ' ' + ShellQuote(word);
-  }
-  return text;
-}
-
 }  // namespace
 
 Result<Planned> PlanFor(Wire& wire, const LoadedRecipe& loaded,
@@ -211,7 +199,7 @@ std::string PlanText(const Planned& planned, bool whole_command) {
   }
   if (planned.first) {
     const RunPlan& run = planned.first->runs.front();
-    const std::string command = CommandText(recipe, run);
+    const std::string command = ShellLine(recipe, run.executed.env, run.argv);
     row("would run", whole_command || command.size() <= 160
                          ? command
                          : command.substr(0, 120) + " ...   (--show-command)");

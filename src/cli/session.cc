@@ -28,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMaxTrackerBytes = 64;
+constexpr std::int64_t kMaxLaunchScript = 4 << 20;  // as the recipe's reader has it
 
 std::string Absolute(const Recipe& recipe, const std::string& path) {
   if (path.empty() || path.front() == '/') return path;
@@ -139,6 +140,10 @@ Result<std::string> StackFingerprint(const Recipe& recipe) {
   for (const std::string& file : recipe.files) {
     ATTUNE_TRY(const std::string bytes, os::ReadFileBounded(Absolute(recipe, file), kMaxFileBytes));
     all += "\n" + file + " " + Sha256Hex(bytes);
+  }
+  if (const std::string script = ScriptPath(recipe); !script.empty()) {
+    ATTUNE_TRY(const std::string bytes, os::ReadFileBounded(script, kMaxLaunchScript));
+    all += "\nlaunch script " + Sha256Hex(bytes);
   }
   return Sha256Hex(all);
 }
@@ -271,6 +276,10 @@ Result<SessionEnd> RunSession(Store& store, const CampaignId& id, const SessionF
     if (simulated) break;  // what this machine's environment holds is no part of the simulation
     if (const char* value = std::getenv(name.c_str())) passed[name] = value;
   }
+  std::string script;
+  if (const std::string path = ScriptPath(state.recipe); !path.empty() && !simulated) {
+    ATTUNE_TRY(script, os::ReadFileBounded(path, kMaxLaunchScript));
+  }
   CampaignParts parts{
       .journal = journal,
       .launcher = *launcher,
@@ -282,6 +291,7 @@ Result<SessionEnd> RunSession(Store& store, const CampaignId& id, const SessionF
       .on_event = tell,
       .check_inputs = simulated ? nullptr : std::function(CheckInputs),
       .passed_env = std::move(passed),
+      .script = std::move(script),
       .slice = simulated ? kSimulatedSlice : CampaignParts::kSlice,
       .limits = {.budget = flags.session_budget,
                  .deadline = flags.deadline,

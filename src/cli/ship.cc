@@ -112,16 +112,37 @@ std::string TunedPath(const std::string& recipe_path) {
   return (path.parent_path() / (path.stem().string() + ".tuned.yaml")).string();
 }
 
-std::string CommandLine(const Recipe& recipe, const Effective& user) {
+std::string ScriptLine(const Recipe& recipe, const Env& env, const std::vector<std::string>& argv) {
+  const auto lines = [](const std::vector<std::string>& words, const char* file) {
+    std::string text = words.empty() ? ":" : "printf '%s\\n'";
+    for (const std::string& word : words) text += " " + ShellQuote(word);
+    return fmt::format("{} > \"$d/{}\" &&", text, file);
+  };
+  std::vector<std::string> settings;
+  for (const auto& [name, value] : env) settings.push_back(name + "=" + value);
+  std::string line = "d=$(mktemp -d) && cp " + ShellQuote(ScriptPath(recipe)) +
+                     " \"$d/script\" && chmod u+x \"$d/script\" && " + lines(argv, "args") + " " +
+                     lines(settings, "env") + " env";
+  for (const std::string& setting : settings) line += " " + ShellQuote(setting);
+  line += " ATTUNE_ARGS_FILE=\"$d/args\" ATTUNE_ENV_FILE=\"$d/env\" ATTUNE_RUN_DIR=\"$d\" ";
+  return line + "\"$d/script\"";
+}
+
+std::string ShellLine(const Recipe& recipe, const Env& env, const std::vector<std::string>& argv) {
   const std::string& folder =
       recipe.launcher.workdir.empty() ? recipe.folder : recipe.launcher.workdir;
   std::string line = "cd " + ShellQuote(folder) + " &&";
-  Env env = recipe.launcher.env;
-  for (const auto& [name, value] : user.env) env[name] = value;
+  if (!recipe.launcher.script.empty()) return line + " " + ScriptLine(recipe, env, argv);
   if (!env.empty()) line += " env";
   for (const auto& [name, value] : env) line += " " + ShellQuote(name + "=" + value);
-  for (const std::string& token : RenderCommand(recipe, user.args)) line += " " + ShellQuote(token);
+  for (const std::string& token : argv) line += " " + ShellQuote(token);
   return line;
+}
+
+std::string CommandLine(const Recipe& recipe, const Effective& user) {
+  Env env = recipe.launcher.env;
+  for (const auto& [name, value] : user.env) env[name] = value;
+  return ShellLine(recipe, env, RenderCommand(recipe, user.args));
 }
 
 std::string ShippedPlace(const std::string& state_dir, const std::string& path) {

@@ -21,5 +21,9 @@ std::string TunedPath(const std::string& recipe_path);
 std::string ShippedPlace(const std::string& state_dir, const std::string& path);
 // argv as a shell line that a person may paste: `cd FOLDER && env A=1 prog args`.
 std::string CommandLine(const Recipe& recipe, const Effective& user);
+// The same of a run: its environment, its argv (RenderCommand, instrumented).
+std::string ShellLine(const Recipe& recipe, const Env& env, const std::vector<std::string>& argv);
+// Of a recipe with launcher.script: what a shell makes of it in the job's folder.
+std::string ScriptLine(const Recipe& recipe, const Env& env, const std::vector<std::string>& argv);
 
 }  // namespace attune::cli

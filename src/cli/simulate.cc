@@ -149,7 +149,7 @@ Result<std::unique_ptr<Simulation>> TakeUpSimulation(Store& store, const Campaig
   for (const Event& event : events) {
     if (const auto* bound = std::get_if<LaunchBound>(&event.fact)) {
       const LaunchRecord& launch = state.launches.at(bound->id);
-      past[bound->id] = {SpecOf(state, launch.intent, {}), event.at, {}};
+      past[bound->id] = {SpecOf(state, launch.intent, {}, {}), event.at, {}};
     } else if (const auto* sent = std::get_if<StopSent>(&event.fact)) {
       const RunRecord& run = state.runs.at(sent->id);
       const bool whole = run.stop && run.stop->why == StopWhy::kUser;

@@ -5,6 +5,7 @@
 
 #include "attune/base/text.h"
 #include "attune/os/files.h"
+#include "hand_over.h"
 #include "record.h"
 
 namespace attune::launch {
@@ -17,8 +18,15 @@ std::string WhyInvalid(const Stage& stage) {
   if (!IsPlainName(stage.run.value)) {
     return "'" + name + "' is no name of a run";
   }
-  if (stage.argv.empty() || stage.argv[0].empty()) {
+  if (stage.script.empty() && (stage.argv.empty() || stage.argv[0].empty())) {
     return "run " + name + " has an empty command";
+  }
+  if (!stage.script.empty()) {
+    if (stage.kind != RanksKind::kNone) {
+      return "run " + name + " has a launch script, and ranks that somebody else starts";
+    }
+    if (const std::string why = WhyNotInLines(stage); !why.empty())
+      return "run " + name + ": " + why;
   }
   if (std::any_of(stage.argv.begin(), stage.argv.end(), HasNul)) {
     return "an argument of run " + name + " holds a NUL byte";
@@ -27,7 +35,8 @@ std::string WhyInvalid(const Stage& stage) {
     if (key.empty() || key.find('=') != std::string::npos || HasNul(key) || HasNul(value)) {
       return "'" + EscapeForDisplay(key, 60) + "' can't be set in the environment of run " + name;
     }
-    if (key == "ATTUNE_TOKEN" || key == "ATTUNE_RUN_DIR") {
+    if (key == "ATTUNE_TOKEN" || key == "ATTUNE_RUN_DIR" || key == "ATTUNE_ARGS_FILE" ||
+        key == "ATTUNE_ENV_FILE") {
       return key + " is the wrapper's to set, not run " + name + "'s";
     }
   }
@@ -148,6 +157,9 @@ std::string EncodePlan(const Plan& plan) {
       r.Add("master_addr", stage.master_addr);
       r.Add("master_port", stage.master_port);
     }
+    if (!stage.script.empty()) {
+      r.Add("script", stage.script);
+    }
     for (const std::string& arg : stage.argv) {
       r.Add("arg", arg);
     }
@@ -193,6 +205,8 @@ Result<Plan> DecodePlan(std::string_view bytes) {
       stage.master_addr = value;
     } else if (key == "master_port") {
       ok = ReadSmall(value, stage.master_port) && ok;
+    } else if (key == "script") {
+      stage.script = value;
     } else if (key == "arg") {
       stage.argv.push_back(value);
     } else if (key == "env") {

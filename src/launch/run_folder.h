@@ -13,6 +13,7 @@
 //       wrapper.log        the wrapper's own words
 //       r007/              one stage, named by its run; the job's ATTUNE_RUN_DIR
 //         start  exit  stop
+//         script  args  env  of a launch script: its copy, and what it is handed (hand_over.h)
 //         out  stamps  errs  stdout and stderr as they came, when, and which bytes are stderr's
 //                            (out.1, stamps.1, errs.1: rank 1)
 #pragma once

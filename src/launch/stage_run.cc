@@ -15,6 +15,7 @@
 #include <set>
 
 #include "attune/os/files.h"
+#include "hand_over.h"
 #include "slurm_rank.h"
 #include "stage_child.h"
 
@@ -90,6 +91,10 @@ bool StageRun::Begin() {
   if (const auto made = os::MakeFolderOnce(folder_); !made) {
     return broken(made.error().message);
   }
+  const auto handed = HandOverTo(stage_, folder_);
+  if (!handed) {
+    return broken(handed.error().message);
+  }
   const int count = std::max(1, stage_.ranks);
   std::vector<WaitingChild> children;
   const bool alone = stage_.nodes == 1;
@@ -112,6 +117,7 @@ bool StageRun::Begin() {
         JobEnvironment(os::OwnEnvironment(), stage_.env, plan_.spec.token.value, folder_);
     // For ranks that something below the wrapper starts: `attune-wrapper rank` (slurm_rank.h).
     env["ATTUNE_PORT"] = port;
+    env.insert(handed->env.begin(), handed->env.end());
     if (stage_.ranks > 0) {
       env["RANK"] = std::to_string(stage_.node_rank * count + number);
       env["LOCAL_RANK"] = std::to_string(number);
@@ -120,7 +126,7 @@ bool StageRun::Begin() {
       env["MASTER_ADDR"] = addr;
       env["MASTER_PORT"] = port;
     }
-    auto child = WaitingChild::Fork(stage_.argv, env, stage_.workdir, write_output.get(),
+    auto child = WaitingChild::Fork(handed->argv, env, stage_.workdir, write_output.get(),
                                     write_errors.get());
     if (!child) {
       exec_error = child.error().message;
@@ -371,7 +377,8 @@ void StageRun::Finish() {
     exit_.signal.reset();
   }
   const bool failed = exit_.signal || exit_.code.value_or(0) != 0;
-  if (stage_.argv[0] == "srun" && failed && exit_.ending == Ending::kExited) {
+  const bool by_srun = !stage_.argv.empty() && stage_.argv[0] == "srun";
+  if (by_srun && failed && exit_.ending == Ending::kExited) {
     const auto said = os::ReadTail(folder_ + "/out", kSrunWords);
     if (const auto first = said ? FirstFailedRank(*said) : std::nullopt) {
       exit_.rank = first->rank;

@@ -40,4 +40,9 @@ std::vector<std::string> RenderCommand(const Recipe& recipe, const Arguments& ar
   return argv;
 }
 
+std::string ScriptPath(const Recipe& recipe) {
+  const std::string& script = recipe.launcher.script;
+  return script.empty() || script.front() == '/' ? script : recipe.folder + "/" + script;
+}
+
 }  // namespace attune

@@ -194,9 +194,7 @@ class RecipeReader {
       problems_.At(command->where, "command is empty");
     }
     ATTUNE_RETURN_IF_ERROR(problems_.Take());
-    if (has_script) {
-      return ScanUserScript(recipe_.launcher.script, top.Sub("launcher").WhereOf("script"), true);
-    }
+    if (has_script) return ReadUserScript(top);
     int places = 0;
     std::vector<PlacedText> tokens;
     for (const Node& item : command->items) {
@@ -221,26 +219,48 @@ class RecipeReader {
     ATTUNE_RETURN_IF_ERROR(RefuseSecretArguments(tokens, context_.sources));
     for (const PlacedText& token : tokens) {
       if (token.text.ends_with(".sh")) {
-        ATTUNE_RETURN_IF_ERROR(
-            ScanUserScript(paths.Resolve(token.text, token.where), token.where, false));
+        const std::string path = paths.Resolve(token.text, token.where);
+        const Result<std::string> text =
+            ReadText(JoinPath(recipe_.folder, path), kMaxScriptBytes, path);
+        if (text) FindInScript(*text, path);  // one that is not there is the launcher's to miss
       }
     }
     return {};
   }
 
-  Status ScanUserScript(const std::string& path, const Where& where, bool required) {
-    const Result<std::string> text =
-        ReadText(JoinPath(recipe_.folder, path), kMaxScriptBytes, path);
-    if (!text) {
-      if (required) {
-        return FailAt(context_.sources, where, text.error().message);
-      }
-      return {};
+  // It is executed as a program, and starts what it likes where it likes.
+  Status ReadUserScript(const Section& top) {
+    const LauncherSpec& launcher = recipe_.launcher;
+    const Section section = top.Sub("launcher");
+    const Where& where = section.WhereOf("script");
+    if (recipe_.ranks != RanksKind::kNone) {
+      problems_.At(where, "launcher.script starts its ranks itself: ranks has no place beside it",
+                   "remove ranks, or give a command instead of the script");
     }
-    for (ScriptFinding& finding : ScanScript(*text, path)) {
+    if (!launcher.container.style.empty()) {
+      problems_.At(where,
+                   "launcher.script starts its container itself: launcher.container has no place "
+                   "beside it",
+                   "remove launcher.container, or give a command instead of the script");
+    }
+    ATTUNE_RETURN_IF_ERROR(problems_.Take());
+    const Result<std::string> text =
+        ReadText(JoinPath(recipe_.folder, launcher.script), kMaxScriptBytes, launcher.script);
+    if (!text) return FailAt(context_.sources, where, text.error().message);
+    if (!text->starts_with("#!")) {
+      return FailAt(context_.sources, where,
+                    fmt::format("{} does not begin with #!, so nothing says what executes it",
+                                launcher.script),
+                    "#!/usr/bin/env bash");
+    }
+    FindInScript(*text, launcher.script);
+    return {};
+  }
+
+  void FindInScript(const std::string& text, const std::string& name) {
+    for (ScriptFinding& finding : ScanScript(text, name)) {
       out_.script_findings.push_back(std::move(finding));
     }
-    return {};
   }
 
   Status ReadAllArguments(const Section& top, const PathReader& paths) {

@@ -149,6 +149,15 @@ class World:
         ]
         self.write(name, "\n".join(lines) + "\n")
 
+    def use_script(self, text):
+        """The user's own launch script instead of the recipe's command."""
+        with open(f"{self.folder}/recipe.yaml", encoding="utf-8") as file:
+            lines = [line for line in file.read().splitlines() if not line.startswith("command:")]
+        lines.insert(lines.index("launcher:") + 1, "  script: {file: scripts/run.sh}")
+        self.write("recipe.yaml", "\n".join(lines) + "\n")
+        os.makedirs(f"{self.folder}/scripts")
+        self.write("scripts/run.sh", text)  # not executable: a copy of it is started
+
     def start(self, *words, env=None, state=None, **more):
         own = {"PATH": "/usr/bin:/bin", "HOME": self.folder, "LC_ALL": "C.UTF-8",
                "ATTUNE_STATE_DIR": state or self.state, **(env or {})}

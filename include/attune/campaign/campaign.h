@@ -71,7 +71,7 @@ struct CampaignParts {
   Proposer& proposer;
   Clock& clock;
   Shipper ship;
-  Notifier notify;    // may be empty
+  Notifier notify;        // may be empty
   Approver approve = {};  // empty: every admitted candidate is launched
   // Signals seen by the process: "drain", "cancel" or "detach", once each.
   std::function<std::optional<std::string>()> interrupted;
@@ -83,7 +83,8 @@ struct CampaignParts {
   // before each launch; an error pauses the campaign. And after each: kInvalidInput, they are
   // not, makes its runs void.
   std::function<Status(const CampaignState&)> check_inputs;
-  Env passed_env;  // values of recipe.launcher.pass_env; never stored
+  Env passed_env;           // values of recipe.launcher.pass_env; never stored
+  std::string script = {};  // recipe.launcher.script as it lies there, whole; empty: it has none
   // Longest single wait: wishes of other processes are read and the lease is beaten in between. On
   // a virtual clock nothing passes meanwhile, so there it may be long.
   Millis slice = kSlice;
@@ -101,8 +102,9 @@ struct CampaignEnd {
 Result<CampaignEnd> RunCampaign(CampaignState& state, const CampaignParts& parts);
 
 // The submission of an intended launch, as Submit makes it: a function of the record and of
-// `passed` (recipe.launcher.pass_env).
-LaunchSpec SpecOf(const CampaignState& state, const LaunchIntended& intent, const Env& passed);
+// `passed` (recipe.launcher.pass_env) and of `script` (recipe.launcher.script).
+LaunchSpec SpecOf(const CampaignState& state, const LaunchIntended& intent, const Env& passed,
+                  const std::string& script);
 
 // The gate as proposers may ask it: classes, defects, legality, duplicates; free.
 Vet MakeVet(const CampaignState& state);

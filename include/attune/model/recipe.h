@@ -104,10 +104,10 @@ struct LauncherSpec {
   std::string login;  // slurm: host of the user's ssh config on which its programs are
   std::vector<std::string> hosts;
   std::string run_root;  // ssh: folder on the hosts that holds the run folders; empty: by attune
-  std::string workdir;  // empty: the recipe's folder
-  Env env;              // left empty by recipe_io: what a recipe says here is base.env
+  std::string workdir;   // empty: the recipe's folder
+  Env env;               // left empty by recipe_io: what a recipe says here is base.env
   std::vector<std::string> pass_env;  // names passed from the caller's environment
-  std::string script;                 // the user's own launch script, copied unchanged
+  std::string script;  // the user's own launch script, handed over unchanged; ScriptPath says where
   bool script_trusted = false;
   std::optional<Millis> time;     // the launcher's own time limit
   std::optional<Millis> startup;  // hang limits, when the recipe says them
@@ -172,5 +172,8 @@ struct Recipe {
 // argv of a run: `command` with "{{args}}" replaced by the rendered arguments. When no token says
 // "{{args}}" they are appended.
 std::vector<std::string> RenderCommand(const Recipe& recipe, const Arguments& args);
+
+// Where launcher.script lies, absolute; empty: the recipe has a command.
+std::string ScriptPath(const Recipe& recipe);
 
 }  // namespace attune

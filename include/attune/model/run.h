@@ -123,6 +123,9 @@ enum class RanksKind { kNone, kEnv, kTorchrun, kSrun };
 struct Stage {
   RunId run;
   std::vector<std::string> argv;
+  // The user's own launch script, whole (launcher.script); empty: argv is started. With a script
+  // argv are the arguments that it is handed in a file, and it starts the ranks itself: kNone.
+  std::string script;
   Env env;              // exactly the names the wrapper sets; nothing of attune's own environment
   std::string workdir;  // absolute
   // kEnv: the wrapper starts argv `ranks` times on the node and sets RANK LOCAL_RANK WORLD_SIZE

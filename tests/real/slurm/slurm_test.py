@@ -45,6 +45,22 @@ def whole_campaign(w):
         expect(body["source"] == "wrapper", f"{body}")
 
 
+def own_script(w):
+    """launcher.script: it starts its ranks itself, as a step of the job."""
+    w.slurm()
+    w.recipe(SHORT)
+    w.use_script(f"""#!/bin/bash
+mapfile -t args < "$ATTUNE_ARGS_FILE"
+exec srun --ntasks=1 --nodes=1 {world.TRAIN} "${{args[@]}}" --fake-echo-env {w.folder}/env
+""")
+    process = w.start_run()
+    expect(w.wait_end(process) == "stopped", f"{w.ends()}: {process.text()}")
+    with open(f"{w.folder}/env", "rb") as file:
+        env = dict(e.split(b"=", 1) for e in file.read().split(b"\0") if b"=" in e)
+    expect(b"SLURM_STEP_ID" in env and b"ATTUNE_TOKEN" in env, f"{sorted(env)}")
+    w.leave(process)
+
+
 # ----- from a machine that has no Slurm
 
 

@@ -60,7 +60,8 @@ TEST_F(LocalLauncher, TheJobSeesTheNodesEnvironmentTheStagesAndNothingOfOurs) {
   }
   auto entries = SplitNul(*os::ReadFileBounded(echo, 1 << 20));
   // A port that is free at the start: another one each time.
-  EXPECT_EQ(std::erase_if(entries, [](const auto& e) { return e.starts_with("ATTUNE_PORT="); }), 1U);
+  EXPECT_EQ(std::erase_if(entries, [](const auto& e) { return e.starts_with("ATTUNE_PORT="); }),
+            1U);
   std::set<std::string> expected = {"OMP_NUM_THREADS=2", "WITH_NEWLINE=a\nb'\"$x",
                                     "EMPTY=", "ATTUNE_TOKEN=" + spec.token.value,
                                     "ATTUNE_RUN_DIR=" + Folder(spec) + "/a0/r001"};
@@ -68,6 +69,36 @@ TEST_F(LocalLauncher, TheJobSeesTheNodesEnvironmentTheStagesAndNothingOfOurs) {
     expected.insert(name + "=" + value);
   }
   EXPECT_EQ(std::set<std::string>(entries.begin(), entries.end()), expected);
+}
+
+TEST_F(LocalLauncher, ALaunchScriptIsHandedArgumentsAndEnvironmentInFiles) {
+  LaunchSpec spec = Train({});
+  Stage& stage = spec.stages[0];
+  stage.kind = RanksKind::kNone;
+  stage.ranks = 0;
+  stage.script =
+      "#!/bin/sh\n"
+      "echo \"$# arguments, in $PWD, A is $A\"\n"
+      "cat \"$ATTUNE_ARGS_FILE\" && echo -- && cat \"$ATTUNE_ENV_FILE\"\n"
+      "cmp \"$0\" \"$ATTUNE_RUN_DIR/script\" && exit 3\n";
+  stage.argv = {"--a", "", " two words ", "$(id)", "'\"`\\", "\xc3\xa4", "-n"};
+  stage.env = {{"A", "b c"}, {"EMPTY", ""}};
+  const Watch w = RunToEnd(spec);
+  EXPECT_EQ(w.last.stages[0].exit_code, 3);
+  EXPECT_EQ(w.logs.at(0), "0 arguments, in " + folder_.path() +
+                              ", A is b c\n--a\n\n two words \n$(id)\n'\"`\\\n\xc3\xa4\n-n\n--\n"
+                              "A=b c\nEMPTY=\n");
+  EXPECT_EQ(*os::ReadFileBounded(Folder(spec) + "/a0/r001/script", 1 << 20), stage.script);
+}
+
+TEST_F(LocalLauncher, ALaunchScriptThatNothingCanExecuteEndsWithTheReason) {
+  LaunchSpec spec = Train({});
+  spec.stages[0].kind = RanksKind::kNone;
+  spec.stages[0].ranks = 0;
+  spec.stages[0].script = "#!/no/such/shell\n";
+  const Watch w = RunToEnd(spec);
+  EXPECT_EQ(w.last.stages[0].exit_code, 127);
+  EXPECT_NE(w.logs.at(0).find("No such file"), std::string::npos) << w.logs.at(0);
 }
 
 TEST_F(LocalLauncher, TheJobHasItsOwnSessionNoStdinAndNoDescriptorOfTheWrapper) {

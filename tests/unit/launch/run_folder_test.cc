@@ -33,6 +33,12 @@ Plan HostilePlan() {
   stage.ranks = 2;
   plan.spec.stages = {stage, stage};
   plan.spec.stages[1].run = RunId("r008");
+  Stage scripted;
+  scripted.run = RunId("r009");
+  scripted.script = "#!" + AllBytes();
+  scripted.argv = {"--a", "", "$(rm -rf /)"};
+  scripted.workdir = "/";
+  plan.spec.stages.push_back(scripted);
   return plan;
 }
 
@@ -59,12 +65,15 @@ TEST(RunFolder, APlanArrivesByteForByte) {
   EXPECT_EQ(read->spec.token, plan.spec.token);
   EXPECT_EQ(read->spec.slots, 8);
   EXPECT_EQ(read->spec.limit, Millis{1234});
-  ASSERT_EQ(read->spec.stages.size(), 2U);
+  ASSERT_EQ(read->spec.stages.size(), 3U);
   EXPECT_EQ(read->spec.stages[0].argv, plan.spec.stages[0].argv);
   EXPECT_EQ(read->spec.stages[0].env, plan.spec.stages[0].env);
   EXPECT_EQ(read->spec.stages[0].workdir, "/a b/c");
   EXPECT_EQ(read->spec.stages[1].run, RunId("r008"));
   EXPECT_EQ(read->spec.stages[1].ranks, 2);
+  EXPECT_EQ(read->spec.stages[1].script, "");
+  EXPECT_EQ(read->spec.stages[2].script, plan.spec.stages[2].script);
+  EXPECT_EQ(read->spec.stages[2].argv, plan.spec.stages[2].argv);
 }
 
 TEST(RunFolder, RecordsCutOrBentAnywhereCountAsAbsent) {
@@ -133,6 +142,12 @@ TEST(RunFolder, APlanThatCannotBeCarriedOutIsRefusedWithItsReason) {
   EXPECT_NE(why([](LaunchSpec& s) { s.stages[0].env[""] = "c"; }), "");
   EXPECT_NE(why([](LaunchSpec& s) { s.stages[0].env["ATTUNE_TOKEN"] = "x"; }), "");
   EXPECT_NE(why([](LaunchSpec& s) { s.stages[0].workdir = "relative"; }), "");
+  // What a launch script is handed stands in lines, and the script is all that is started.
+  EXPECT_EQ(why([](LaunchSpec& s) { s.stages[2].argv.clear(); }), "");
+  EXPECT_NE(why([](LaunchSpec& s) { s.stages[2].argv[1] = "two\nlines"; }), "");
+  EXPECT_NE(why([](LaunchSpec& s) { s.stages[2].env["A"] = "two\nlines"; }), "");
+  EXPECT_NE(why([](LaunchSpec& s) { s.stages[2].kind = RanksKind::kEnv; }), "");
+  EXPECT_NE(why([](LaunchSpec& s) { s.stages[0].env["ATTUNE_ARGS_FILE"] = "x"; }), "");
   EXPECT_NE(why([](LaunchSpec& s) { s.limit = Millis{0}; }), "");  // 0 would mean "no limit"
   EXPECT_NE(why([](LaunchSpec& s) { s.slots = 0; }), "");
 }

@@ -214,6 +214,7 @@ TEST_F(Load, AScriptIsScannedForWordsThatTouchOtherJobs) {
   text.erase(command, text.find('\n', command) - command + 1);
   const std::size_t launcher = text.find("launcher: {");
   text.insert(launcher + 11, "script: {file: run.sh}, ");
+  text.erase(text.find("ranks:"), std::string("ranks: {kind: env}\n").size());
   Write("run.sh", "#!/bin/sh\n# sbatch\npkill x\nscontrol requeue 1\n/usr/bin/ssh n\nusshd\n");
   const LoadedRecipe loaded = Must(LoadRecipe(Write("recipe.yaml", text)));
   ASSERT_EQ(loaded.script_findings.size(), 3u);

@@ -1,0 +1,1 @@
+python3 train.py $(cat "$ATTUNE_ARGS_FILE")
