@@ -59,6 +59,16 @@ exec srun --ntasks=1 --nodes=1 {world.TRAIN} "${{args[@]}}" --fake-echo-env {w.f
         env = dict(e.split(b"=", 1) for e in file.read().split(b"\0") if b"=" in e)
     expect(b"SLURM_STEP_ID" in env and b"ATTUNE_TOKEN" in env, f"{sorted(env)}")
     w.leave(process)
+    # What is exported is a job by itself, and hands the script the same.
+    batch = w.attune("export", "--as", "sbatch", "--baseline").out
+    quote = "'\\''"  # the line is itself one word of the batch script
+    short = batch.replace(f"--exit-interval{quote} {quote}500", f"--exit-interval{quote} {quote}3")
+    expect(short != batch, batch)
+    w.write("train.sbatch", short)
+    w.cluster.call("sbatch", "--wait", "-o", f"{w.folder}/said", f"{w.folder}/train.sbatch")
+    with open(f"{w.folder}/said", encoding="utf-8") as file:
+        said = file.read()
+    expect("] iteration" in said, f"{short}\n{said}")
 
 
 # ----- from a machine that has no Slurm
