@@ -175,6 +175,23 @@ void ReadBlocks(std::span<const CalibrationRun> runs, Calibration& into) {
   }
 }
 
+// Scores of each allocation, in order of its first run. One that a launch has of its own has one.
+std::vector<std::vector<double>> ByAllocation(std::span<const CalibrationRun> runs) {
+  std::vector<std::vector<double>> out;
+  std::map<std::string, std::size_t> held;
+  for (const CalibrationRun& run : runs) {
+    std::size_t at = out.size();
+    if (!run.allocation.empty()) {
+      at = held.emplace(run.allocation, at).first->second;
+    }
+    if (at == out.size()) {
+      out.emplace_back();
+    }
+    out[at].push_back(run.measurement.tokens_per_s_per_slot);
+  }
+  return out;
+}
+
 double Widening(std::size_t runs, const Thresholds& limits) {
   switch (runs) {
     case 2:
@@ -186,6 +203,58 @@ double Widening(std::size_t runs, const Thresholds& limits) {
     default:
       return 1;
   }
+}
+
+// Sigma and band of a sample of `runs` >= 2 values whose own relative sd is `own`.
+Noise NoiseFrom(double own, std::size_t runs, const MeasureSpec& spec, Framework framework,
+                const Thresholds& limits) {
+  const double floor = std::max(limits.band_floor, spec.band_floor);
+  const double factor = std::max(limits.sigma_factor, spec.sigma_factor);
+  Noise noise;
+  noise.sigma = own;
+  noise.how = fmt::format("{} runs", runs);
+  double widening = 1;
+  if (static_cast<double>(runs) < limits.full_runs) {
+    if (framework == Framework::kCustom) {
+      widening = Widening(runs, limits);
+      noise.how += fmt::format(", factor widened by {:.2f}", widening);
+    } else {
+      const auto freedom = static_cast<double>(runs - 1);
+      noise.sigma =
+          std::sqrt((limits.prior_weight * std::pow(limits.prior_sigma, 2) + freedom * own * own) /
+                    (limits.prior_weight + freedom));
+      noise.how += fmt::format(", pooled with the prior sigma {:.2f}%", 100 * limits.prior_sigma);
+    }
+  }
+  noise.band = std::max(floor, factor * widening * noise.sigma);
+  return noise;
+}
+
+// Of what runs in one allocation differ by: each allocation's own level is taken out by its mean.
+void NoiseWithin(std::span<const std::vector<double>> allocations, const MeasureSpec& spec,
+                 Framework framework, const Thresholds& limits, Calibration& into) {
+  double squares = 0;
+  std::size_t freedom = 0;
+  for (const std::vector<double>& scores : allocations) {
+    if (scores.size() < 2) {
+      continue;
+    }
+    squares += static_cast<double>(scores.size() - 1) * std::pow(RelativeSd(scores), 2);
+    freedom += scores.size() - 1;
+  }
+  if (freedom == 0) {
+    return;
+  }
+  const Noise noise = NoiseFrom(std::sqrt(squares / static_cast<double>(freedom)), freedom + 1,
+                                spec, framework, limits);
+  into.within_runs = static_cast<int>(freedom + 1);
+  into.within_sigma = noise.sigma;
+  into.within_band = noise.band;
+  into.how = fmt::format(
+      "{} runs in {} held allocation{}, inside one sigma {:.2f}%, band {:.2f}% "
+      "({}); from one to the next as after {}",
+      into.runs.size(), allocations.size(), allocations.size() > 1 ? "s" : "", 100 * noise.sigma,
+      100 * noise.band, noise.how, into.how);
 }
 
 }  // namespace
@@ -241,48 +310,33 @@ std::string UnstableCluster(std::span<const CalibrationAttempt> attempts,
 Noise NoiseOf(std::span<const double> scores, const MeasureSpec& spec, Framework framework,
               const Thresholds& limits) {
   ATTUNE_CHECK(!scores.empty(), "a calibration needs a run");
-  const double floor = std::max(limits.band_floor, spec.band_floor);
-  const double factor = std::max(limits.sigma_factor, spec.sigma_factor);
-  const std::size_t runs = scores.size();
-  Noise noise;
-  noise.mean = Mean(scores);
-  if (runs == 1) {
-    noise.quick = true;
-    noise.sigma = limits.quick_band / limits.sigma_factor;
-    noise.band = std::max(limits.quick_band, floor);
-    noise.how = fmt::format("1 run (quick): band {:.2f}%", 100 * noise.band);
+  if (scores.size() > 1) {
+    Noise noise = NoiseFrom(RelativeSd(scores), scores.size(), spec, framework, limits);
+    noise.mean = Mean(scores);
     return noise;
   }
-  const double own = RelativeSd(scores);
-  noise.sigma = own;
-  noise.how = fmt::format("{} runs", runs);
-  double widening = 1;
-  if (static_cast<double>(runs) < limits.full_runs) {
-    if (framework == Framework::kCustom) {
-      widening = Widening(runs, limits);
-      noise.how += fmt::format(", factor widened by {:.2f}", widening);
-    } else {
-      const auto freedom = static_cast<double>(runs - 1);
-      noise.sigma =
-          std::sqrt((limits.prior_weight * std::pow(limits.prior_sigma, 2) + freedom * own * own) /
-                    (limits.prior_weight + freedom));
-      noise.how += fmt::format(", pooled with the prior sigma {:.2f}%", 100 * limits.prior_sigma);
-    }
-  }
-  noise.band = std::max(floor, factor * widening * noise.sigma);
+  Noise noise;
+  noise.mean = Mean(scores);
+  noise.quick = true;
+  noise.sigma = limits.quick_band / limits.sigma_factor;
+  noise.band = std::max({limits.quick_band, limits.band_floor, spec.band_floor});
+  noise.how = fmt::format("1 run (quick): band {:.2f}%", 100 * noise.band);
   return noise;
 }
 
 Calibration Calibrate(std::span<const CalibrationRun> runs, const MeasureSpec& spec,
                       Framework framework, const Thresholds& limits) {
   ATTUNE_CHECK(!runs.empty(), "a calibration needs a run");
-  std::vector<double> scores;
+  const std::vector<std::vector<double>> allocations = ByAllocation(runs);
+  std::vector<double> means;
+  for (const std::vector<double>& scores : allocations) {
+    means.push_back(Mean(scores));
+  }
   std::size_t common_steps = runs.front().steps.size();
   double charge = 0;
   Calibration made;
   for (const CalibrationRun& run : runs) {
     made.runs.push_back(run.id);
-    scores.push_back(run.measurement.tokens_per_s_per_slot);
     common_steps = std::min(common_steps, run.steps.size());
     charge += static_cast<double>(run.charge.value);
     if (run.memory) {
@@ -291,12 +345,14 @@ Calibration Calibrate(std::span<const CalibrationRun> runs, const MeasureSpec& s
       most.max_reserved = std::max(most.max_reserved, run.memory->max_reserved);
     }
   }
-  const Noise noise = NoiseOf(scores, spec, framework, limits);
+  const Noise noise = NoiseOf(means, spec, framework, limits);
   made.mean = noise.mean;
   made.sigma = noise.sigma;
   made.band = noise.band;
   made.quick = noise.quick;
   made.how = noise.how;
+  made.allocations = static_cast<int>(allocations.size());
+  NoiseWithin(allocations, spec, framework, limits, made);
   made.distinct_nodes = DistinctNodes(runs);
   made.startup = TypicalStartup(runs);
   made.step_ms =
@@ -320,6 +376,17 @@ Calibration Calibrate(std::span<const CalibrationRun> runs, const MeasureSpec& s
   }
   ReadBlocks(runs, made);
   return made;
+}
+
+Calibration WithinAllocation(Calibration calibration) {
+  if (calibration.within_runs == 0) {
+    return calibration;
+  }
+  calibration.sigma = calibration.within_sigma;
+  calibration.band = calibration.within_band;
+  calibration.allocations = calibration.within_runs;
+  calibration.quick = false;
+  return calibration;
 }
 
 bool ProbeConfirms(double probe_score, const Calibration& calibration) {

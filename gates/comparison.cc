@@ -53,7 +53,9 @@ Comparison ComparePair(std::span<const double> candidate, std::span<const double
 
 std::optional<double> EarlyMargin(const Calibration& calibration, int timed_steps, int leader_runs,
                                   const Thresholds& limits) {
-  const auto runs = static_cast<double>(calibration.runs.size());
+  const auto runs = static_cast<double>(calibration.allocations > 0
+                                            ? static_cast<std::size_t>(calibration.allocations)
+                                            : calibration.runs.size());
   if (runs < 2 || calibration.quick || timed_steps < 1 || leader_runs < 1 ||
       calibration.short_window_bias > limits.short_bias_max * (1 + 1e-12)) {
     return std::nullopt;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "attune/base/check.h"
 #include "attune/base/text.h"
@@ -96,6 +98,30 @@ std::string Summary(const FinalResult& result, const ShipInput& input) {
 }
 
 }  // namespace
+
+std::vector<FinalBlock> ByAllocation(std::span<const FinalBlock> blocks) {
+  std::vector<FinalBlock> out;
+  std::map<std::string, std::pair<std::size_t, int>> held;  // its place, and how many it has
+  for (const FinalBlock& block : blocks) {
+    if (block.allocation.empty() || !held.contains(block.allocation)) {
+      if (!block.allocation.empty()) held[block.allocation] = {out.size(), 1};
+      out.push_back(block);
+      continue;
+    }
+    auto& [at, many] = held.at(block.allocation);
+    FinalBlock& into = out[at];
+    into.baseline = (into.baseline * many + block.baseline) / (many + 1);
+    into.winner = (into.winner * many + block.winner) / (many + 1);
+    ++many;
+    if (into.winner_losses.admitted) into.winner_losses = block.winner_losses;
+    if (block.winner_memory) {
+      MemorySeen& most = into.winner_memory ? *into.winner_memory : into.winner_memory.emplace();
+      most.max_allocated = std::max(most.max_allocated, block.winner_memory->max_allocated);
+      most.max_reserved = std::max(most.max_reserved, block.winner_memory->max_reserved);
+    }
+  }
+  return out;
+}
 
 bool NeedMoreBlocks(std::span<const FinalBlock> blocks, double band, int asked, bool reserve_short,
                     const Thresholds& limits) {

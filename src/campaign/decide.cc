@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "allocation.h"
 #include "attune/base/check.h"
 #include "attune/campaign/campaign.h"
 #include "attune/gates/calibration.h"
@@ -270,7 +271,7 @@ std::optional<Action> Breaker(const CampaignState& s, Instant now, const Session
   }
   const RunRecord* probe = nullptr;
   for (const auto& [id, run] : s.runs) {
-    if (run.purpose == Purpose::kProbe) probe = &run;
+    if (run.purpose == Purpose::kProbe && run.plan.of == "baseline") probe = &run;
   }
   if (probe != nullptr && probe->plan.id > runs.back()->plan.id) {
     if (!probe->judged || probe->judged->standing != Standing::kFailed) return std::nullopt;
@@ -303,6 +304,14 @@ std::optional<Action> ComponentTests(const CampaignState& s, Instant now,
   return std::nullopt;
 }
 
+// What a candidate is compared with where it is going to run.
+std::optional<Action> LeaderFirst(const CampaignState& s, Instant now,
+                                  const SessionLimits& limits) {
+  std::optional<LaunchIntended> launch = MeasureLeader(s, limits.allocation);
+  if (!launch || !Fits(s, *launch, now)) return std::nullopt;
+  return LaunchOr(s, std::move(*launch), now, limits);
+}
+
 // A candidate that the environment spoiled, launched again once; or a retry that the user asked.
 std::optional<Action> Retry(const CampaignState& s, Instant now, const SessionLimits& limits) {
   const auto relaunch = [&](const RunRecord& run, int attempt) -> std::optional<Action> {
@@ -311,6 +320,7 @@ std::optional<Action> Retry(const CampaignState& s, Instant now, const SessionLi
     LaunchIntended launch =
         PlanMeasured(s, Purpose::kCandidate, {CandidateDraft(*proposal)}, attempt);
     if (!Fits(s, launch, now)) return std::nullopt;
+    if (auto leader = LeaderFirst(s, now, limits)) return leader;
     return LaunchOr(s, std::move(launch), now, limits);
   };
   for (const RunId& id : s.retry) {
@@ -380,6 +390,7 @@ Action DecideSearching(const CampaignState& s, Instant now, const SessionLimits&
                                 why},
                      PhaseSet{Phase::kFinalizing, "the budget is spent: " + why, "budget"}}};
     }
+    if (auto leader = LeaderFirst(s, now, limits)) return *leader;
     return LaunchOr(s, std::move(launch), now, limits);
   }
   if (s.stop_wish) return Finalize(s.stop_wish->reason, "agent");
@@ -409,7 +420,7 @@ Action Decide(const CampaignState& s, Instant now, const SessionLimits& limits) 
     case Phase::kSearching:
       return DecideSearching(s, now, limits);
     case Phase::kFinalizing: {
-      Action action = DecideFinal(s);
+      Action action = DecideFinal(s, limits.allocation);
       if (const auto* record = std::get_if<Record>(&action)) {
         if (const auto* launch = std::get_if<LaunchIntended>(&record->facts.front())) {
           if (auto refusal = NotNow(s, *launch, now, limits)) {

@@ -369,7 +369,7 @@ Result<std::vector<Fact>> Effects::DoWait(const CampaignState& state, const Wait
                                            facts));
         }
         if (seen[i].state != Observation::State::kEnded) continue;
-        const GpuMillis over = seen[i].charged - launch.intent.hold;
+        const GpuMillis over = seen[i].charged - seen[i].idle - launch.intent.hold;
         facts.emplace_back(LaunchEnded{.id = launch.intent.id,
                                        .reached = true,
                                        .charged = seen[i].charged,
@@ -377,7 +377,8 @@ Result<std::vector<Fact>> Effects::DoWait(const CampaignState& state, const Wait
                                        .source = seen[i].source,
                                        .nodes = seen[i].nodes,
                                        .detail = seen[i].detail,
-                                       .failed_nodes = seen[i].failed_nodes});
+                                       .failed_nodes = seen[i].failed_nodes,
+                                       .idle = seen[i].idle});
         LookBack(state, launch, facts);
       }
     }

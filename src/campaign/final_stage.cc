@@ -122,8 +122,10 @@ FinalRecord Read(const CampaignState& s) {
       }
     }
     if (winner->memory.max_reserved > 0) block.winner_memory = winner->memory;
+    if (launch.handle) block.allocation = launch.handle->allocation;
     record.blocks.push_back(std::move(block));
   }
+  record.blocks = ByAllocation(record.blocks);
   if (!NeedsRehearsal(s)) {
     record.rehearsal = Rehearsal::kVoid;
     record.rehearsal_detail = "the recipe neither saves nor evaluates";
@@ -184,7 +186,7 @@ bool FellForCorrectness(const CampaignState& s) {
   });
 }
 
-Action DecideFinal(const CampaignState& s) {
+Action DecideFinal(const CampaignState& s, const std::string& allocation) {
   if (s.ship) {
     if (!s.shipped) return Ship{};
     const bool gain = s.ship->verdict == "gain";
@@ -204,8 +206,15 @@ Action DecideFinal(const CampaignState& s) {
   const int asked = s.opened ? s.opened->policy.final_blocks : 0;
   const GpuMillis block_hold = HoldFor(s, FinalLimit(s));
   const bool short_of_money = !Affordable(s, block_hold, false);
-  if (NeedMoreBlocks(record.blocks, s.calibration->band, asked, short_of_money, kLimits) &&
-      record.attempts < FinalBlocksWanted(s) + kSpareBlocks) {
+  const bool more =
+      NeedMoreBlocks(record.blocks, s.calibration->band, asked, short_of_money, kLimits) &&
+      record.attempts < FinalBlocksWanted(s) + kSpareBlocks;
+  // Each block is of a fresh allocation, and a held one is one.
+  const bool elsewhere =
+      more && !allocation.empty() &&
+      std::any_of(record.blocks.begin(), record.blocks.end(),
+                  [&](const FinalBlock& block) { return block.allocation == allocation; });
+  if (more && !elsewhere) {
     if (short_of_money) return Done{5, "the budget does not cover the final stage"};
     std::vector<RunDraft> order = {BaselineDraft(s), LeaderDraft(s)};
     // By the blocks that count: one that was spoiled is made again in its own order.
@@ -218,6 +227,11 @@ Action DecideFinal(const CampaignState& s) {
       return Done{5, "the budget does not cover the rehearsal"};
     }
     return Record{{rehearsal}};
+  }
+  if (elsewhere) {
+    return Done{75,
+                "this allocation has had its final block, and the next takes a fresh one: attune "
+                "run or attune resume goes on"};
   }
   return Conclude(s, record);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "attune/model/action.h"
 #include "attune/model/campaign.h"
@@ -10,7 +11,8 @@
 namespace attune {
 
 // The next step of phase `finalizing`; no launch is open and every ended run is judged.
-Action DecideFinal(const CampaignState& s);
+// `allocation`: the held one that launches become steps of; empty: each has its own.
+Action DecideFinal(const CampaignState& s, const std::string& allocation);
 
 // Every search win that could not be verified fell: was any of them rejected for correctness?
 bool FellForCorrectness(const CampaignState& s);

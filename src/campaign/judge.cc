@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "allocation.h"
 #include "attune/gates/calibration.h"
 #include "attune/gates/candidate_traits.h"
 #include "attune/gates/comparison.h"
@@ -12,6 +13,7 @@
 #include "attune/gates/measurement_check.h"
 #include "attune/gates/readback_check.h"
 #include "attune/gates/thresholds.h"
+#include "attune/stats/stats.h"
 #include "config_gate.h"
 #include "pace.h"
 #include "watch.h"
@@ -157,10 +159,18 @@ const LaunchRecord* PairOf(const CampaignState& s, const RunRecord& candidate) {
   return nullptr;
 }
 
-std::optional<Comparison> CompareOnce(const CampaignState& s, const Judged& measured) {
+std::optional<Comparison> CompareOnce(const CampaignState& s, const RunRecord& run,
+                                      const Judged& measured) {
   if (measured.validity != Validity::kValid || !measured.measurement) return std::nullopt;
+  const std::string allocation = AllocationOf(s, run);
+  const LeaderThere leader = LeaderIn(s, allocation);
   const double score[] = {ScoreOf(*measured.measurement, *s.calibration)};
-  return Compare(score, s.leader.scores, *s.calibration, kLimits);
+  Comparison c = Compare(score, leader.scores, NoiseIn(s, allocation), kLimits);
+  if (!leader.measured) {
+    c.near_band = true;  // against what was measured elsewhere: only a fresh pair decides
+    c.why += "; the leader was measured in another allocation";
+  }
+  return c;
 }
 
 bool StoppedFor(const RunRecord& run, StopWhy why) { return run.stop && run.stop->why == why; }
@@ -169,20 +179,23 @@ Judged JudgeCandidate(const CampaignState& s, const RunRecord& run) {
   if (StoppedFor(run, StopWhy::kEarlyLoss)) {
     Judged j = Measured(s, run, true);
     if (j.measurement) {
-      j.gain = ScoreOf(*j.measurement, *s.calibration) / s.leader.mean - 1;
+      // Over its mean: of the allocation, where the two share a held one.
+      const std::string allocation = AllocationOf(s, run);
+      const double mean = allocation.empty() ? s.leader.mean : Mean(LeaderIn(s, allocation).scores);
+      j.gain = ScoreOf(*j.measurement, *s.calibration) / mean - 1;
     }
     j.standing = Standing::kStoppedEarly;
     j.reason = run.stop->detail;
     return j;
   }
   Judged j = Measured(s, run, StoppedFor(run, StopWhy::kEarlyWin));
-  std::optional<Comparison> comparison = CompareOnce(s, j);
+  std::optional<Comparison> comparison = CompareOnce(s, run, j);
   if (!comparison) return j;
   if (PairOf(s, run) != nullptr) {
     const std::vector<double> candidate = PairScores(s, run, "candidate");
     const std::vector<double> leader = PairScores(s, run, "leader");
     if (!candidate.empty() && !leader.empty()) {
-      comparison = ComparePair(candidate, leader, *s.calibration, kLimits);
+      comparison = ComparePair(candidate, leader, NoiseIn(s, AllocationOf(s, run)), kLimits);
     } else if (comparison->standing == Standing::kWin) {
       // The pair that had to confirm it gave no valid measurement: not believed.
       comparison->standing = Standing::kTie;
@@ -214,7 +227,7 @@ bool NeedsPair(const CampaignState& s, const RunRecord& run) {
     return false;
   }
   const std::optional<Comparison> c =
-      CompareOnce(s, Measured(s, run, StoppedFor(run, StopWhy::kEarlyWin)));
+      CompareOnce(s, run, Measured(s, run, StoppedFor(run, StopWhy::kEarlyWin)));
   // With a band of many percent "near" reaches below zero: what measured slower is not asked again.
   return c && c->near_band && c->gain > 0;
 }
@@ -262,9 +275,10 @@ std::vector<const RunRecord*> ValidCalibrationRuns(const CampaignState& s) {
 
 namespace {
 
+// Of the launch alone: that its nodes stood idle before it is no part of what it takes.
 GpuMillis ChargeOf(const CampaignState& s, const RunRecord& run) {
   const LaunchRecord& launch = s.launches.at(run.launch);
-  return launch.end ? launch.end->charged : GpuMillis{};
+  return launch.end ? launch.end->charged - launch.end->idle : GpuMillis{};
 }
 
 // Without the steps of its profile: what a launch costs decides the default budget, and a profile
@@ -335,6 +349,7 @@ Calibration CalibrationOf(const CampaignState& s) {
     if (run->memory.max_reserved > 0) c.memory = run->memory;
     const LaunchRecord& launch = s.launches.at(run->launch);
     if (launch.end) c.nodes = launch.end->nodes;
+    c.allocation = AllocationOf(s, *run);
     c.startup = run->end->startup;
     c.charge = UnprofiledCharge(s, *run);
     runs.push_back(std::move(c));

@@ -33,7 +33,4 @@ RunDraft BaselineDraft(const CampaignState& s);
 RunDraft LeaderDraft(const CampaignState& s);
 RunDraft CandidateDraft(const ProposalRecord& proposal);
 
-// Nodes on which a run of this campaign lost its node: excluded from later launches.
-std::vector<std::string> ExcludedNodes(const CampaignState& s);
-
 }  // namespace attune

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "allocation.h"
 #include "attune/base/text.h"
 #include "attune/gates/candidate_traits.h"
 #include "attune/gates/comparison.h"
@@ -79,9 +80,12 @@ std::optional<StopAsked> LookNow(const CampaignState& s, const RunRecord& run) {
   input.short_window = true;
   const MeasuredRun seen = Measure(input, kLimits);
   if (seen.validity != Validity::kValid || !seen.measurement) return std::nullopt;
+  const std::string allocation = AllocationOf(s, run);
+  const LeaderThere leader = LeaderIn(s, allocation);
+  if (!leader.measured) return std::nullopt;
   const EarlyLook look =
-      LookEarly(ScoreOf(*seen.measurement, *s.calibration), seen.measurement->steps,
-                s.leader.scores, *s.calibration, kLimits);
+      LookEarly(ScoreOf(*seen.measurement, *s.calibration), seen.measurement->steps, leader.scores,
+                NoiseIn(s, allocation), kLimits);
   if (look.verdict == EarlyVerdict::kGoOn) return std::nullopt;
   const StopWhy why = look.verdict == EarlyVerdict::kWin ? StopWhy::kEarlyWin : StopWhy::kEarlyLoss;
   return StopAsked{run.plan.id, why, {}, look.why};

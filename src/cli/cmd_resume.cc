@@ -8,6 +8,7 @@
 #include "attune/os/process.h"
 #include "campaign_lookup.h"
 #include "commands.h"
+#include "hold.h"
 #include "run_flags.h"
 #include "summary.h"
 
@@ -28,6 +29,8 @@ class Resume final : public Command {
   Result<int> Run(Wire& wire) override {
     ATTUNE_TRY(SessionFlags session, flags_.Session(wire));
     session.take_over = take_over_;
+    ATTUNE_TRY(const std::optional<int> held, Hold(wire, session));
+    if (held) return *held;
     Departure departure;
     ATTUNE_TRY(const std::optional<int> left, flags_.LeaveIfAsked(wire, session, departure));
     if (left) return *left;
@@ -46,7 +49,9 @@ class Resume final : public Command {
     ATTUNE_TRY(std::optional<RunFlags::Budget> budget, flags_.BudgetFlag(wire));
     {
       ATTUNE_TRY(const CampaignState state, LoadState(*store, row.id));
-      ATTUNE_TRY(session.recipe_now, RecipeNow(wire, state));
+      if (!session.recipe_now) {
+        ATTUNE_TRY(session.recipe_now, RecipeNow(wire, state));
+      }
       const std::optional<GpuMillis> edited = EditedBudget(state, *session.recipe_now);
       if (!budget && edited) budget = RunFlags::Budget{false, *edited};
     }
@@ -58,6 +63,31 @@ class Resume final : public Command {
   }
 
  private:
+  // Asks for an allocation and leaves, where the recipe wants the campaign to run in a held one;
+  // unset: it goes on in this process. In the allocation the same words take it up.
+  Result<std::optional<int>> Hold(Wire& wire, SessionFlags& session) const {
+    ATTUNE_TRY(const std::string folder, wire.StateFolder());
+    StoreOptions reading;
+    reading.read_only = true;
+    const auto store = Store::Open(folder, reading);
+    if (!store) return std::optional<int>();  // what is wrong with it is said by who opens it
+    const std::string& named = campaign_.empty() ? wire.flags().campaign : campaign_;
+    const auto row = (*store)->FindCampaign(named.empty() ? "latest" : named);
+    if (!row || row->Ended()) return std::optional<int>();
+    ATTUNE_TRY(CampaignState state, LoadState(**store, row->id));
+    if (state.recipe.launcher.kind != "slurm") return std::optional<int>();
+    ATTUNE_TRY(session.recipe_now, RecipeNow(wire, state));
+    TakeOver(state.recipe, *session.recipe_now);
+    const auto time = SessionToHold(std::nullopt, state.recipe, session.in_allocation, &state);
+    if (!time) return std::optional<int>();
+    HoldAsked asked;
+    asked.time = *time;
+    asked.campaign = &state;
+    if (named.empty()) asked.more = {"--campaign", state.id.value};
+    ATTUNE_TRY(const int code, AskToHold(wire, state.recipe, state.opened->recipe_path, asked));
+    return std::optional<int>(code);
+  }
+
   // A wish for each candidate whose last run ended that way; the session takes them up.
   Status AskRetries(Wire& wire, Store& store, const CampaignId& id) const {
     if (retry_.empty() || retry_ == "none") return {};

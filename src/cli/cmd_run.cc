@@ -49,6 +49,8 @@ class RunCommand final : public Command {
  private:
   Status CheckRecipe(Wire& wire, const LoadedRecipe& loaded) const;
   Result<OpenFlags> Opening(Wire& wire, const LoadedRecipe& loaded) const;
+  Result<std::optional<int>> Hold(Wire& wire, const LoadedRecipe& loaded, const OpenFlags& open,
+                                  bool in_allocation) const;
   Result<int> DryRun(Wire& wire, const LoadedRecipe& loaded, const OpenFlags& open) const;
 
   std::string path_, tuner_, policy_, skill_, script_, launcher_, world_;
@@ -179,6 +181,39 @@ Result<int> RunCommand::DryRun(Wire& wire, const LoadedRecipe& loaded,
   return code;
 }
 
+// Asks for an allocation and leaves, where the campaign is to run in a held one; unset: it goes on
+// in this process.
+Result<std::optional<int>> RunCommand::Hold(Wire& wire, const LoadedRecipe& loaded,
+                                            const OpenFlags& open, bool in_allocation) const {
+  if (!SessionToHold(hold_, loaded.recipe, in_allocation, nullptr)) return std::optional<int>();
+  ATTUNE_TRY(const std::string state, wire.StateFolder());
+  const std::string absolute = std::filesystem::absolute(path_).lexically_normal().string();
+  StoreOptions reading;
+  reading.read_only = true;
+  std::optional<CampaignState> goes_on;
+  if (const auto store = Store::Open(state, reading)) {
+    ATTUNE_TRY(const std::optional<CampaignRow> newest, Earlier(**store, loaded, absolute, open));
+    if (newest && !newest->Ended()) {
+      ATTUNE_TRY(goes_on, LoadState(**store, newest->id));
+    } else if (if_changed_) {
+      ATTUNE_TRY(const bool unchanged, Unchanged(**store, loaded, newest, open));
+      if (unchanged) return std::optional<int>();  // nothing is held to find nothing to do
+    }
+  } else if (store.error().code != ErrorCode::kNotFound) {
+    return Fail(store.error());
+  }
+  HoldAsked asked;
+  asked.campaign = goes_on ? &*goes_on : nullptr;
+  const auto time = SessionToHold(hold_, loaded.recipe, in_allocation, asked.campaign);
+  if (!time) {
+    wire.terminal().Note("final blocks are jobs of their own: no allocation is held for them");
+    return std::optional<int>();
+  }
+  asked.time = *time;
+  ATTUNE_TRY(const int code, AskToHold(wire, loaded.recipe, path_, asked));
+  return std::optional<int>(code);
+}
+
 // A campaign of this file that was interrupted, and that another recipe, world or seed now stands
 // beside: its jobs may still run, and nobody would look after them.
 Status TellInterrupted(Wire& wire, Store& store, const std::string& path) {
@@ -209,8 +244,9 @@ Result<int> RunCommand::Run(Wire& wire) {
   open.source = RecipeSource{set, set_file_};
   if (rehearse) open.world = world_.empty() ? std::string(kDefaultWorld) : world_;
   if (dry_run_) return DryRun(wire, loaded, open);
-  if (hold_) return AskToHold(wire, loaded, path_, *hold_);
   ATTUNE_TRY(SessionFlags session, flags_.Session(wire));
+  ATTUNE_TRY(const std::optional<int> held, Hold(wire, loaded, open, session.in_allocation));
+  if (held) return *held;
   Departure departure;
   ATTUNE_TRY(const std::optional<int> left, flags_.LeaveIfAsked(wire, session, departure));
   if (left) return *left;

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "attune/base/text.h"
+#include "attune/campaign/campaign.h"
 #include "attune/launch/slurm_hold.h"
 #include "exit_code.h"
 #include "json_out.h"
@@ -17,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Millis kShortest = std::chrono::minutes(2);
-
 std::vector<std::string> OwnWords() {
   std::ifstream in("/proc/self/cmdline", std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
@@ -28,23 +27,6 @@ std::vector<std::string> OwnWords() {
     words.push_back(bytes.substr(at, end - at));
   }
   return words;
-}
-
-Status WhyNot(const Recipe& recipe, Millis time) {
-  const LauncherSpec& launcher = recipe.launcher;
-  if (launcher.kind != "slurm" || !launcher.login.empty()) {
-    return Fail(ErrorCode::kInvalidInput,
-                "--hold goes with launcher.kind slurm, without launcher.login");
-  }
-  if (!launcher.batch_template.empty()) {
-    return Fail(ErrorCode::kInvalidInput, "--hold: launcher.batch_template has no place in it",
-                "write the batch script yourself and end it with attune run --in-allocation");
-  }
-  if (time < kShortest) {
-    return Fail(ErrorCode::kInvalidInput,
-                fmt::format("--hold must be at least {}", ShowDuration(kShortest)));
-  }
-  return {};
 }
 
 }  // namespace
@@ -69,18 +51,31 @@ std::vector<std::string> WordsInside(const std::vector<std::string>& words,
   return out;
 }
 
-Result<int> AskToHold(Wire& wire, const LoadedRecipe& loaded, const std::string& recipe_path,
-                      Millis time) {
-  const Recipe& recipe = loaded.recipe;
-  ATTUNE_RETURN_IF_ERROR(WhyNot(recipe, time));
+std::optional<Millis> SessionToHold(std::optional<Millis> flag, const Recipe& recipe,
+                                    bool in_allocation, const CampaignState* campaign) {
+  if (flag) return flag;
+  // A rehearsal has no nodes to hold.
+  if (in_allocation || recipe.launcher.kind != "slurm") return std::nullopt;
+  if (campaign != nullptr && campaign->phase == Phase::kFinalizing) return std::nullopt;
+  return recipe.launcher.session;
+}
+
+Result<int> AskToHold(Wire& wire, const Recipe& recipe, const std::string& recipe_path,
+                      const HoldAsked& asked) {
+  if (const std::string why = WhyNotHeld(recipe.launcher, asked.time); !why.empty()) {
+    return Fail(ErrorCode::kInvalidInput, "an allocation that is held " + why,
+                "a batch script of your own may end with attune run --in-allocation");
+  }
   ATTUNE_TRY(std::string state, wire.StateFolder());
   state = fs::absolute(state).lexically_normal().string();
   const std::string path = fs::absolute(recipe_path).lexically_normal().string();
   HoldSpec spec;
   // One a recipe and state folder, as one attune at a time works on a campaign.
   spec.name = "attune-hold-" + Sha256Hex(state + "\n" + path).substr(0, 16);
-  spec.time = time;
+  spec.time = asked.time;
   spec.argv = WordsInside(OwnWords(), fs::read_symlink("/proc/self/exe").string(), state);
+  spec.argv.insert(spec.argv.end(), asked.more.begin(), asked.more.end());
+  if (asked.campaign != nullptr) spec.exclude = ExcludedNodes(*asked.campaign);
   spec.workdir = fs::current_path().string();
   spec.folder = fmt::format("{}/held/{}", state, spec.name);
   ATTUNE_TRY(const std::string job,
@@ -96,7 +91,7 @@ Result<int> AskToHold(Wire& wire, const LoadedRecipe& loaded, const std::string&
         fmt::format("job {} is to hold the nodes for {}; the campaign runs in it\n"
                     "  attune status   or {}\n"
                     "  attune stop     ends the campaign, and with it the job\n",
-                    job, ShowDuration(time), log));
+                    job, ShowDuration(asked.time), log));
   }
   return kExitDone;
 }

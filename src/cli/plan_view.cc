@@ -176,6 +176,11 @@ std::string PlanText(const Planned& planned, bool whole_command) {
                                Dollars(*cost, price))
                  : "what it takes is known after the first run");
   }
+  if (recipe.launcher.session) {
+    row("allocation", fmt::format("one is held for at most {}, and the campaign runs in it; idle "
+                                  "nodes are charged, final blocks are jobs of their own",
+                                  ShowDuration(*recipe.launcher.session)));
+  }
   if (!planned.refusal.empty()) {
     row("too little", planned.refusal);
   }
@@ -229,6 +234,11 @@ std::string PlanJson(const Planned& planned, std::string_view outcome) {
   } else {
     json.Null("launch");
   }
+  json.Number(
+      "session_hours",
+      recipe.launcher.session
+          ? std::optional<double>(static_cast<double>(recipe.launcher.session->count()) / 3'600'000)
+          : std::nullopt);
   json.Text("refusal", planned.refusal);
   const auto hours = [](const std::optional<GpuMillis>& amount) {
     return amount ? std::optional<double>(amount->Hours()) : std::nullopt;

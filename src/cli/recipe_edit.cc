@@ -117,6 +117,7 @@ void TakeOver(Recipe& campaign, const Recipe& now) {
   campaign.llm.tokens = now.llm.tokens;
   campaign.llm.calls = now.llm.calls;
   campaign.llm.retries = now.llm.retries;
+  campaign.launcher.session = now.launcher.session;
 }
 
 std::optional<GpuMillis> EditedBudget(const CampaignState& state, const Recipe& now) {

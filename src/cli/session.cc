@@ -295,7 +295,8 @@ Result<SessionEnd> RunSession(Store& store, const CampaignId& id, const SessionF
       .slice = simulated ? kSimulatedSlice : CampaignParts::kSlice,
       .limits = {.budget = flags.session_budget,
                  .deadline = flags.deadline,
-                 .charged_before = state.ledger.Charged()}};
+                 .charged_before = state.ledger.Charged(),
+                 .allocation = launcher->HeldAllocation()}};
   if (!simulated) {  // whose ten minutes are no time
     parts.on_tick = [&](const CampaignState& s, Instant now) { progress.OnTick(s, now); };
   }

@@ -24,6 +24,21 @@ LaunchSpec SpecFor(const Recipe& recipe, const std::string& token, Millis limit)
   return spec;
 }
 
+// By a start that this machine's clock saw between `before` and `after`.
+std::vector<SlurmCheck> CheckNodeClock(const Observation& job, Instant before, Instant after) {
+  for (const StageObservation& stage : job.stages) {
+    if (!stage.started) continue;
+    const Instant at{stage.started_wall_ms};
+    const Millis apart = at < before ? before - at : at > after ? at - after : Millis{0};
+    if (apart <= Millis{kSkewWorthSaying * 1000}) return {};
+    return {{State::kWarn, "clock",
+             fmt::format("the clock of {} is {} {} this machine's", job.nodes, ShowDuration(apart),
+                         at < before ? "behind" : "ahead of"),
+             "nothing that is charged or judged depends on it"}};
+  }
+  return {};
+}
+
 std::string Wanted(const Recipe& recipe) {
   const auto it = recipe.launcher.sbatch.find("partition");
   return it == recipe.launcher.sbatch.end() ? std::string() : it->second;
@@ -108,6 +123,7 @@ std::vector<SlurmCheck> CheckSlurmNode(const Recipe& recipe, SlurmOptions option
     return std::vector<SlurmCheck>{
         {State::kFail, "compute node", std::move(text), std::move(help)}};
   };
+  const Instant before = clock.Now();
   const auto submitted = launcher->Submit(spec);
   if (!submitted) return fail(submitted.error().message);
   if (const auto* refused = std::get_if<SubmitRefused>(&*submitted)) return fail(refused->why);
@@ -146,6 +162,9 @@ std::vector<SlurmCheck> CheckSlurmNode(const Recipe& recipe, SlurmOptions option
   }
   std::vector<SlurmCheck> out{
       {State::kOk, "compute node", fmt::format("{} writes in {}", last.nodes, run_root), ""}};
+  for (SlurmCheck& check : CheckNodeClock(last, before, clock.Now())) {
+    out.push_back(std::move(check));
+  }
   for (std::size_t i = 0; i < last.stages.size(); ++i) {
     const StageObservation& stage = last.stages[i];
     const std::string& path = spec.stages[i].argv.back();

@@ -60,7 +60,12 @@ Result<std::string> AskForAllocation(const SlurmOptions& options, const HoldSpec
   LaunchSpec job;
   job.token = Token(spec.name);
   job.limit = spec.time - launch::kWrapperTail;  // which --time adds for a wrapper's records
-  const auto answer = client.Submit(launch::SbatchArgv(options, job, spec.folder, script));
+  job.exclude = spec.exclude;
+  std::vector<std::string> argv = launch::SbatchArgv(options, job, spec.folder, script);
+  // A node that fails takes a launch with it and not the session: attune finds out which one it is,
+  // and goes on with the others or ends the job.
+  argv.insert(argv.end() - 1, "--no-kill");
+  const auto answer = client.Submit(argv);
   if (!answer) {
     return answer.error().code == ErrorCode::kNotFound ? Result<std::string>(Fail(answer.error()))
                                                        : NotKnown(spec.name, answer.error().message);

@@ -3,6 +3,8 @@
 // jobs of their own is left to the launcher that knows those.
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "attune/base/check.h"
 #include "attune/base/text.h"
@@ -80,19 +82,30 @@ class InsideLauncher final : public Launcher {
     return launcher->Fetch(handle, path, offset, size);
   }
   Millis ReleaseMargin() const override { return LocalOptions().release_margin; }
+  std::string HeldAllocation() const override { return a_.name; }
 
  private:
   std::optional<StartRecord> StartOf(const std::string& token) const;
   Result<Launcher*> Local();
   Result<Launcher*> Of(const Token& token);
-  Status WhyNotHere(const LaunchSpec& spec) const;
+  Status WhyNotHere(const LaunchSpec& spec, const std::vector<std::string>& without) const;
   Status Settle(Observation& o);
+  Status ControllerAnswers();
+  Result<bool> Answers(const std::vector<std::string>& nodes);
+  Result<std::vector<std::string>> Silent();
+  void AskNodes(Observation& o);
   Millis IdleBefore(const StartRecord& start) const;
 
   SlurmOptions o_;
   const Allocation a_;
   std::unique_ptr<launch::SlurmPlace> place_;
   std::unique_ptr<Launcher> local_, jobs_;
+  struct Asked {            // of a launch's nodes
+    std::set<RunId> after;  // runs that did not end well
+    std::set<std::string> silent;
+  };
+  std::map<Token, Asked> asked_;
+  std::set<std::string> gone_;  // nodes that launches leave out: they are not asked again
 };
 
 std::optional<StartRecord> InsideLauncher::StartOf(const std::string& token) const {
@@ -119,19 +132,21 @@ Result<Launcher*> InsideLauncher::Of(const Token& token) {
   return other ? Result<Launcher*>(jobs_.get()) : Local();
 }
 
-// Errors end the session: another allocation can start what this one can't.
-Status InsideLauncher::WhyNotHere(const LaunchSpec& spec) const {
-  std::size_t left = a_.nodes.size();
-  for (const std::string& node : spec.exclude) {
-    left -= static_cast<std::size_t>(std::count(a_.nodes.begin(), a_.nodes.end(), node));
-  }
+// Errors end the session: another allocation can start what this one can't. `without`: nodes of
+// this one that are to be left out.
+Status InsideLauncher::WhyNotHere(const LaunchSpec& spec,
+                                  const std::vector<std::string>& without) const {
+  const std::size_t left = a_.nodes.size() - without.size();
   int wanted = 1;
   for (const Stage& stage : spec.stages) {
     wanted = std::max(wanted, stage.nodes);
   }
-  if (left < a_.nodes.size()) {
-    return Fail(ErrorCode::kUnavailable, "a node of allocation " + a_.job_id + " failed",
-                "attune resume --in-allocation in another allocation");
+  const bool own = std::find(without.begin(), without.end(), a_.here) != without.end();
+  if (own || (static_cast<std::size_t>(wanted) > left && !without.empty())) {
+    return Fail(
+        ErrorCode::kUnavailable,
+        "too few nodes of allocation " + a_.job_id + " are left without " + Join(without, ","),
+        "attune resume --in-allocation in another allocation");
   }
   if (static_cast<std::size_t>(wanted) > left) {
     return Fail(ErrorCode::kInvalidInput, "the job takes " + std::to_string(wanted) +
@@ -149,21 +164,36 @@ Status InsideLauncher::WhyNotHere(const LaunchSpec& spec) const {
 
 Result<Submitted> InsideLauncher::Submit(const LaunchSpec& spec) {
   ATTUNE_TRY(Launcher* const local, Local());
+  SlurmOptions options = o_;
+  for (const std::string& node : a_.nodes) {
+    if (std::find(spec.exclude.begin(), spec.exclude.end(), node) != spec.exclude.end()) {
+      options.without.push_back(node);
+    }
+  }
+  gone_.insert(options.without.begin(), options.without.end());
   if (!StartOf(spec.token.value)) {
-    ATTUNE_RETURN_IF_ERROR(WhyNotHere(spec));
+    ATTUNE_RETURN_IF_ERROR(WhyNotHere(spec, options.without));
   }
   ATTUNE_TRY(const std::string wrapper, place_->Wrapper());
   LaunchSpec inside = spec;
   inside.exclude.clear();
   for (Stage& stage : inside.stages) {
-    stage = launch::OnNodes(o_, stage, wrapper, place_->OnNodes(spec.token));
+    stage = launch::OnNodes(options, stage, wrapper, place_->OnNodes(spec.token));
   }
-  return local->Submit(inside);
+  ATTUNE_TRY(Submitted submitted, local->Submit(inside));
+  if (auto* bound = std::get_if<Bound>(&submitted)) {
+    bound->handle.allocation = a_.name;
+  }
+  return submitted;
 }
 
 Result<std::optional<LaunchHandle>> InsideLauncher::Find(const Token& token) {
   ATTUNE_TRY(Launcher* const launcher, Of(token));
-  return launcher->Find(token);
+  ATTUNE_TRY(std::optional<LaunchHandle> found, launcher->Find(token));
+  if (found && launcher == local_.get()) {
+    found->allocation = a_.name;
+  }
+  return found;
 }
 
 Result<std::vector<Observation>> InsideLauncher::Observe(std::span<const LaunchHandle> handles,
@@ -181,6 +211,7 @@ Result<std::vector<Observation>> InsideLauncher::Observe(std::span<const LaunchH
     ATTUNE_TRY(Launcher* const local, Local());
     ATTUNE_TRY(std::vector<Observation> own, local->Observe(here, until, steps));
     for (Observation& o : own) {
+      AskNodes(o);
       if (o.state == Observation::State::kEnded) {
         ATTUNE_RETURN_IF_ERROR(Settle(o));
       }
@@ -198,6 +229,80 @@ Result<std::vector<Observation>> InsideLauncher::Observe(std::span<const LaunchH
   return out;
 }
 
+// Without slurmctld no step is made on any node, and nothing is known of them.
+Status InsideLauncher::ControllerAnswers() {
+  launch::SlurmClient client(place_->programs(), o_.environment, o_.command_limit);
+  ATTUNE_TRY(const os::CommandResult r,
+             client.Call({"squeue", "--noheader", "--jobs=" + a_.job_id, "--format=%i"}));
+  return r.exit_code == 0 ? Status()
+                          : Status(Fail(ErrorCode::kUnavailable, std::string(Trim(r.err))));
+}
+
+// Whether all of them run a step, and within the time that any call of Slurm's has. An Error: it
+// was not found out, because somebody wants this process to leave.
+Result<bool> InsideLauncher::Answers(const std::vector<std::string>& nodes) {
+  launch::SlurmClient client(place_->programs(), o_.environment, o_.command_limit);
+  const std::string count = std::to_string(nodes.size());
+  const auto r = client.Call({"srun", "--jobid=" + a_.job_id, "--overlap", "--nodes=" + count,
+                              "--ntasks=" + count, "--ntasks-per-node=1",
+                              "--nodelist=" + Join(nodes, ","), "true"});
+  if (!r && r.error().code == ErrorCode::kUnavailable) {
+    return Fail(r.error());
+  }
+  // Where srun can't be had nothing is said about the nodes.
+  return r ? r->exit_code == 0 : r.error().code != ErrorCode::kTimeout;
+}
+
+// Nodes of the allocation that run nothing any more, beside those that are known not to. One step
+// asks them all; only when that fails are they asked one by one, because a step fails as a whole.
+Result<std::vector<std::string>> InsideLauncher::Silent() {
+  std::vector<std::string> others = a_.nodes, silent;
+  std::erase_if(others, [&](const std::string& node) {
+    return node == a_.here || gone_.contains(node);  // this process runs here
+  });
+  if (others.empty()) {
+    return silent;
+  }
+  ATTUNE_TRY(const bool all, Answers(others));
+  if (all) {
+    return silent;
+  }
+  ATTUNE_RETURN_IF_ERROR(ControllerAnswers());
+  for (const std::string& node : others) {
+    ATTUNE_TRY(const bool answers, Answers({node}));
+    if (!answers) {
+      silent.push_back(node);
+    }
+  }
+  ATTUNE_RETURN_IF_ERROR(ControllerAnswers());
+  return silent;
+}
+
+// After a run that did not end well, and before anybody hears of it: what it is blamed on depends
+// on the answer.
+void InsideLauncher::AskNodes(Observation& o) {
+  Asked& asked = asked_[o.handle.token];
+  for (StageObservation& stage : o.stages) {
+    if (!stage.started || !stage.ended || stage.exit_code == 0 || asked.after.contains(stage.run)) {
+      continue;
+    }
+    const auto silent = Silent();
+    if (!silent) {  // somebody wants us to leave, or slurmctld is away: the next look asks again
+      stage.ended = false;
+      o.state = Observation::State::kEnding;
+      continue;
+    }
+    asked.after.insert(stage.run);
+    asked.silent.insert(silent->begin(), silent->end());
+    gone_.insert(silent->begin(), silent->end());
+  }
+  if (!asked.silent.empty()) {
+    o.end_hint = RunEnd::kNodeFailed;
+    o.failed_nodes.assign(asked.silent.begin(), asked.silent.end());
+    o.detail = "of the allocation's nodes " + Join(o.failed_nodes, ",") + " did not answer";
+  }
+}
+
 // Said once: folders of earlier launches may be gone when it is read again.
 Status InsideLauncher::Settle(Observation& o) {
   const std::string folder = place_->OnNodes(o.handle.token);
@@ -209,17 +314,18 @@ Status InsideLauncher::Settle(Observation& o) {
   }
   if (const auto start = StartOf(o.handle.token.value); start && !book.settled) {
     ATTUNE_TRY(const launch::Plan plan, launch::ReadPlan(o_.run_root, o.handle.token));
-    book.settled = launch::Settled{o.charged + ChargeFor(plan.spec.slots, IdleBefore(*start)),
-                                   o.source,
-                                   o.end_hint,
-                                   o.detail,
-                                   Join(a_.nodes, ","),
-                                   {}};
+    const GpuMillis idle = ChargeFor(plan.spec.slots, IdleBefore(*start));
+    book.settled = launch::Settled{o.charged + idle,    o.source,       o.end_hint, o.detail,
+                                   Join(a_.nodes, ","), o.failed_nodes, idle};
     ATTUNE_RETURN_IF_ERROR(os::WriteFileAtomic(folder + "/" + launch::kJobsFile, book.Encode()));
   }
   if (book.settled) {
     o.charged = book.settled->charged;
+    o.idle = book.settled->idle;
     o.nodes = book.settled->nodes;
+    o.end_hint = book.settled->hint;
+    o.detail = book.settled->detail;
+    o.failed_nodes = book.settled->failed_nodes;
   }
   return {};
 }
@@ -263,7 +369,8 @@ Result<Allocation> FindAllocation(const SlurmOptions& options) {
     return Fail(ErrorCode::kInvalidInput, "--in-allocation: SLURM_JOB_ID is not set",
                 "start attune in a batch script");
   }
-  if (value("SLURMD_NODENAME").empty()) {
+  a.here = value("SLURMD_NODENAME");
+  if (a.here.empty()) {
     return Fail(ErrorCode::kInvalidInput,
                 "--in-allocation: this process is on no node of allocation " + a.job_id,
                 "start attune in its batch script, or by srun --jobid " + a.job_id + " --pty");
@@ -271,12 +378,13 @@ Result<Allocation> FindAllocation(const SlurmOptions& options) {
   const auto place = launch::MakeSlurmPlace(options);
   launch::SlurmClient client(place->programs(), options.environment, options.command_limit);
   ATTUNE_TRY(const os::CommandResult r,
-             client.Call({"squeue", "--noheader", "--jobs=" + a.job_id, "--format=%e|%N"}));
+             client.Call({"squeue", "--noheader", "--jobs=" + a.job_id, "--format=%e|%N|%S"}));
   const auto cells = Split(Trim(r.out), '|');
-  if (r.exit_code != 0 || cells.size() != 2) {
+  if (r.exit_code != 0 || cells.size() != 3) {
     return Fail(ErrorCode::kUnavailable, "squeue does not say when allocation " + a.job_id +
                                              " ends: " + EscapeForDisplay(Trim(r.err), 200));
   }
+  a.name = a.job_id + "-" + std::string(cells[2]);
   if (const auto ends = ParseInt(cells[0])) {
     a.ends = Instant{*ends * 1000};
   }

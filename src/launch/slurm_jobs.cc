@@ -197,6 +197,9 @@ std::string JobBook::Encode() const {
     r.Add("hint", settled->hint ? std::string(Word(*settled->hint)) : std::string());
     r.Add("detail", settled->detail);
     r.Add("at", settled->nodes);
+    if (settled->idle > GpuMillis{}) {
+      r.Add("idle", settled->idle.value);
+    }
     for (const std::string& node : settled->failed_nodes) {
       r.Add("failed_node", node);
     }
@@ -237,6 +240,8 @@ std::optional<JobBook> JobBook::Decode(std::string_view bytes) {
         s.detail = value;
       } else if (key == "at") {
         s.nodes = value;
+      } else if (key == "idle") {
+        s.idle = GpuMillis{n};
       } else if (key == "failed_node") {
         s.failed_nodes.push_back(value);
       }

@@ -33,6 +33,7 @@ struct Settled {
   std::optional<RunEnd> hint;
   std::string detail, nodes;
   std::vector<std::string> failed_nodes;
+  GpuMillis idle;  // part of `charged`
 };
 
 // What the run folder adds to a job's own times. Durations on the node's monotonic clock.

@@ -54,6 +54,9 @@ std::vector<std::string> SrunWords(const SlurmOptions& o, int nodes, int tasks_a
   }
   if (o.inside) {
     argv.emplace_back("--overlap");  // attune itself may run in a step that has everything
+    if (!o.without.empty()) {
+      argv.push_back("--exclude=" + Join(o.without, ","));
+    }
   }
   return argv;
 }

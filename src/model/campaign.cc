@@ -1,6 +1,7 @@
 #include "attune/model/campaign.h"
 
 #include <algorithm>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -31,6 +32,12 @@ struct Applier {
     launch.state = *to;
   }
 
+  void MeasureLeader(const RunRecord& run) {
+    if (!run.judged || !run.judged->measurement) return;
+    s.leader.measured[AllocationOf(s, run)].push_back(
+        run.judged->measurement->tokens_per_s_per_slot);
+  }
+
   void operator()(const Opened& f) {
     s.opened = f;
     s.id = f.id;
@@ -57,9 +64,18 @@ struct Applier {
     s.calibration_from = f.reused;
     s.leader.mean = f.calibration.mean;
     s.leader.scores.clear();
+    s.leader.measured.clear();
     if (!f.reused.empty()) {
       ATTUNE_CHECK(s.opened && s.opened->earlier, "a calibration is reused that was not offered");
       s.leader.scores = s.opened->earlier->scores;
+      // Those of allocations of their own speak for every other one; what was measured in a held
+      // one ended with it.
+      const bool own = f.calibration.within_runs == 0;
+      if (own) s.leader.measured[""] = s.leader.scores;
+      for (const RunId& id : f.calibration.runs) {
+        const RunRecord* run = s.FindRun(id);
+        if (run != nullptr && (!own || !AllocationOf(s, *run).empty())) MeasureLeader(*run);
+      }
       return;
     }
     for (const RunId& run : f.calibration.runs) {
@@ -67,6 +83,7 @@ struct Applier {
       if (r.judged && r.judged->measurement) {
         s.leader.scores.push_back(r.judged->measurement->tokens_per_s_per_slot);
       }
+      MeasureLeader(r);
     }
   }
   void operator()(const Proposed& f) {
@@ -172,15 +189,17 @@ struct Applier {
     launch.end = f;
     launch.uncertain = false;
     s.ledger.held -= launch.intent.hold;
-    BookOf(s.ledger, launch.intent.purpose) += f.charged - f.overrun;
+    const GpuMillis booked = f.charged - f.overrun - f.idle;
+    BookOf(s.ledger, launch.intent.purpose) += booked;
     s.ledger.overrun += f.overrun;
+    s.ledger.idle += f.idle;
     if (launch.intent.purpose != Purpose::kCandidate) return;
     const bool failed =
         std::any_of(launch.intent.runs.begin(), launch.intent.runs.end(), [&](const RunPlan& plan) {
           const RunRecord& run = Run(plan.id);
           return run.end && IsFailed(run.end->detail.end);
         });
-    if (failed) s.ledger.failed += f.charged - f.overrun;
+    if (failed) s.ledger.failed += booked;
   }
   void operator()(const RunStarted& f) {
     RunRecord& run = Run(f.id);
@@ -210,16 +229,35 @@ struct Applier {
   void operator()(const Judged& f) {
     RunRecord& run = Run(f.id);
     run.judged = f;
+    if (run.purpose == Purpose::kProbe && run.plan.of == "leader" &&
+        run.plan.user == s.leader.user && f.validity == Validity::kValid) {
+      MeasureLeader(run);
+    }
     if (!f.leads) return;
     s.past_leaders.push_back(s.leader);
     s.leader = Leader{.run = f.id, .user = run.plan.user, .scores = {}, .mean = 0, .gain = 0};
     if (f.measurement) {
       s.leader.scores = {f.measurement->tokens_per_s_per_slot};
       s.leader.mean = f.measurement->tokens_per_s_per_slot;
-      if (s.calibration && s.calibration->mean > 0) {
-        s.leader.gain = s.leader.mean / s.calibration->mean - 1;
-      }
+      s.leader.gain = GainOf(run, f);
+      MeasureLeader(run);
     }
+  }
+  // Over the baseline, of a run that leads from now on. What was measured in a held allocation is
+  // set beside what was measured there; where that is not the baseline, gains follow on each other.
+  double GainOf(const RunRecord& run, const Judged& judged) const {
+    if (!s.calibration || s.calibration->mean <= 0) return 0;
+    const std::string allocation = AllocationOf(s, run);
+    const double score = judged.measurement->tokens_per_s_per_slot;
+    const bool anywhere = s.past_leaders.front().measured.contains("");
+    if (allocation.empty() && anywhere) return score / s.calibration->mean - 1;
+    const auto& here = s.past_leaders.front().measured;
+    if (const auto it = here.find(allocation); it != here.end()) {
+      return score * static_cast<double>(it->second.size()) /
+                 std::accumulate(it->second.begin(), it->second.end(), 0.0) -
+             1;
+    }
+    return (1 + s.past_leaders.back().gain) * (1 + judged.gain.value_or(0)) - 1;
   }
   void operator()(const Diagnosed& f) { Run(f.id).diagnosis = f.diagnosis; }
   void operator()(const FinalResult& f) {
@@ -268,6 +306,11 @@ GpuMillis& BookOf(Ledger& ledger, Purpose purpose) {
       return ledger.final;
   }
   ATTUNE_CHECK(false, "a purpose without a book");
+}
+
+std::string AllocationOf(const CampaignState& state, const RunRecord& run) {
+  const LaunchRecord& launch = state.launches.at(run.launch);
+  return launch.handle ? launch.handle->allocation : std::string();
 }
 
 CampaignState Apply(CampaignState state, const Event& event) {

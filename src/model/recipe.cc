@@ -24,6 +24,18 @@ bool IsHostName(std::string_view name) {
          });
 }
 
+std::string WhyNotHeld(const LauncherSpec& launcher, Millis session) {
+  constexpr Millis kShortest = std::chrono::minutes(2);
+  if (launcher.kind != "slurm" || !launcher.login.empty()) {
+    return "goes with launcher.kind slurm, without launcher.login";
+  }
+  if (!launcher.batch_template.empty()) {
+    return "has no place for launcher.batch_template, which is the script of one launch";
+  }
+  if (session < kShortest) return "must be at least " + ShowDuration(kShortest);
+  return {};
+}
+
 std::vector<std::string> RenderCommand(const Recipe& recipe, const Arguments& args) {
   const std::vector<std::string> rendered = args.Render();
   std::vector<std::string> argv;

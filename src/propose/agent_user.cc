@@ -95,6 +95,11 @@ Block StateBlock(const CampaignState& s, const AgentDesk& desk) {
         "s, "
         "start-up {}",
         k.mean, 100 * k.sigma, 100 * k.band, k.step_ms / 1'000, ShowDuration(k.startup));
+    if (k.within_runs > 0) {
+      block.full +=
+          fmt::format("\ncompared inside one held allocation: sigma {:.2f}%, band {:.2f}%",
+                      100 * k.within_sigma, 100 * k.within_band);
+    }
   }
   return block;
 }

@@ -388,6 +388,7 @@ void List(Io& io, LauncherSpec& l) {
   io.Field("startup_ms", l.startup);
   io.Field("no_progress_ms", l.no_progress);
   io.Field("poll_ms", l.poll);
+  io.Field("session_ms", l.session);
 }
 template <class Io>
 void List(Io& io, BudgetSpec& b) {
@@ -444,15 +445,16 @@ void Fields(Io& io, Value& value) {
 }
 
 // Values by which nothing is decided about the job: resume may take new ones over.
-constexpr std::array<std::string_view, 9> kFree = {"/name",
-                                                   "/description",
-                                                   "/tags",
-                                                   "/budget",
-                                                   "/llm",
-                                                   "/price_gpu_hour_usd",
-                                                   "/notify_on",
-                                                   "/notify_command",
-                                                   "/launcher/poll_ms"};
+constexpr std::array<std::string_view, 10> kFree = {"/name",
+                                                    "/description",
+                                                    "/tags",
+                                                    "/budget",
+                                                    "/llm",
+                                                    "/price_gpu_hour_usd",
+                                                    "/notify_on",
+                                                    "/notify_command",
+                                                    "/launcher/poll_ms",
+                                                    "/launcher/session_ms"};
 
 bool IsFree(std::string_view pointer) {
   return std::any_of(kFree.begin(), kFree.end(), [&](std::string_view free) {
@@ -534,6 +536,7 @@ std::string RecipeHash(const Recipe& recipe) {
   decisive.notify_on.clear();
   decisive.notify_command.clear();
   decisive.launcher.poll = LauncherSpec().poll;
+  decisive.launcher.session.reset();
   return Sha256Hex(RecipeToJson(decisive));
 }
 

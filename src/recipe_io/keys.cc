@@ -159,6 +159,17 @@ constexpr Key kContainer[] = {
     {.name = "image", .kind = kText, .doc = "the image, as the nodes name it"},
     {.name = "mounts", .kind = kTexts, .doc = "SOURCE:TARGET each"},
 };
+constexpr Word kAllocations[] = {"per_run"};
+constexpr Key kHeld[] = {
+    {.name = "session", .kind = kDuration, .doc = "for how long at most", .required = true},
+};
+constexpr Key kAllocation[] = {
+    {.name = "held",
+     .kind = kSection,
+     .doc = "one that the campaign runs in",
+     .keys = kHeld,
+     .required = true},
+};
 constexpr Key kLauncher[] = {
     {.name = "kind", .kind = kText, .doc = "how jobs are started", .words = kLaunchers},
     {.name = "sbatch", .kind = kTextMap, .doc = "slurm: options of sbatch without dashes"},
@@ -177,6 +188,11 @@ constexpr Key kLauncher[] = {
     {.name = "time", .kind = kDuration, .doc = "time limit of a launch before any is measured"},
     {.name = "limits", .kind = kSection, .doc = "when a run counts as hung", .keys = kLimits},
     {.name = "poll", .kind = kDuration, .doc = "how often a scheduler is asked"},
+    {.name = "allocation",
+     .kind = kChoice,
+     .doc = "slurm: one for each launch, or one held for a session",
+     .keys = kAllocation,
+     .words = kAllocations},
 };
 constexpr Key kBudgetKeys[] = {
     {.name = "gpu_hours", .kind = kBudget, .doc = "GPU-hours of the campaign, or auto"},

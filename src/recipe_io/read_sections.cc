@@ -192,6 +192,30 @@ void ReadProfile(const Section& profile, Recipe& recipe) {
   RefuseLevers(profile, recipe, [&](const std::string& flag) { return spec.set.contains(flag); });
 }
 
+namespace {
+
+// per_run, or {held: {session: TIME}}.
+void ReadAllocation(const Section& launcher, LauncherSpec& spec) {
+  const Node* allocation = launcher.Find("allocation");
+  if (allocation == nullptr) return;
+  if (!allocation->IsMap()) {
+    if (!allocation->IsScalar() || allocation->text != "per_run") {
+      launcher.problems().At(allocation->where, "launcher.allocation is no allocation",
+                             "per_run, or {held: {session: 4h}}");
+    }
+    return;
+  }
+  const Section held = launcher.Sub("allocation").Sub("held");
+  held.Duration("session", spec.session);
+  if (!spec.session) return;
+  if (const std::string why = WhyNotHeld(spec, *spec.session); !why.empty()) {
+    launcher.problems().At(held.WhereOf("session"), "launcher.allocation.held.session " + why,
+                           "allocation: per_run gives each launch one of its own");
+  }
+}
+
+}  // namespace
+
 void ReadLauncher(const Section& launcher, const PathReader& paths, const LoadOptions& options,
                   Recipe& recipe) {
   LauncherSpec& spec = recipe.launcher;
@@ -300,6 +324,7 @@ void ReadLauncher(const Section& launcher, const PathReader& paths, const LoadOp
   std::optional<Millis> poll;
   launcher.Duration("poll", poll);
   spec.poll = poll.value_or(spec.poll);
+  ReadAllocation(launcher, spec);
 }
 
 void ReadBudget(const Section& budget, Recipe& recipe) {

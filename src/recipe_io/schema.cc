@@ -58,6 +58,8 @@ Json TypeOf(const Key& key) {
       return OneOf({{{"type", "string"}}, ListOf({{"type", "string"}})});
     case KeyKind::kShape:
       return OneOf({{{"type", "string"}}, MapOf(Scalar())});
+    case KeyKind::kChoice:
+      return OneOf({Words(key), Object(key.keys)});
   }
   return Json::object();
 }

@@ -272,6 +272,11 @@ MapBuilder LauncherTree(const Recipe& recipe) {
   if (l.poll != LauncherSpec().poll) {
     map.Duration("poll", l.poll);
   }
+  MapBuilder held;
+  held.Duration("session", l.session);
+  MapBuilder allocation;
+  allocation.Sub("held", std::move(held));
+  map.Sub("allocation", std::move(allocation));
   return map;
 }
 

@@ -153,10 +153,11 @@ void Fields(V& v, T& x) {
 }
 template <class V, Is<LaunchHandle> T>
 void Fields(V& v, T& x) {
-  auto& [token, id, folder] = x;
+  auto& [token, id, folder, allocation] = x;
   v("token", token);
   v("id", id);
   v("folder", folder);
+  v("allocation", allocation, kAdded);
 }
 template <class V, Is<EndDetail> T>
 void Fields(V& v, T& x) {
@@ -216,7 +217,8 @@ template <class V, Is<Calibration> T>
 void Fields(V& v, T& x) {
   auto& [runs, mean, sigma, band, quick, how, distinct_nodes, startup, step_ms, step_sd, step_lag1,
          window_steps, launch_cost, short_window_bias, losses, block, varying_keys, memory,
-         own_mean_over_median, own_cv, own_half_drift, own_drift, steps] = x;
+         own_mean_over_median, own_cv, own_half_drift, own_drift, steps, allocations, within_runs,
+         within_sigma, within_band] = x;
   v("runs", runs);
   v("mean", mean);
   v("sigma", sigma);
@@ -240,6 +242,10 @@ void Fields(V& v, T& x) {
   v("own_half_drift", own_half_drift, kLoose);
   v("own_drift", own_drift, kLoose);
   v("steps", steps);
+  v("allocations", allocations, kAdded);
+  v("within_runs", within_runs, kAdded);
+  v("within_sigma", within_sigma, kAdded);
+  v("within_band", within_band, kAdded);
 }
 template <class V, Is<Bottleneck> T>
 void Fields(V& v, T& x) {
@@ -445,7 +451,7 @@ void Fields(V& v, T& x) {
 }
 template <class V, Is<LaunchEnded> T>
 void Fields(V& v, T& x) {
-  auto& [id, reached, charged, overrun, source, nodes, detail, failed_nodes] = x;
+  auto& [id, reached, charged, overrun, source, nodes, detail, failed_nodes, idle] = x;
   v("launch", id);
   v("reached", reached);
   v("charged_gpu_ms", charged);
@@ -454,6 +460,7 @@ void Fields(V& v, T& x) {
   v("nodes", nodes, kText);
   v("detail", detail, kText);
   v("failed_nodes", failed_nodes, kAdded);
+  v("idle_gpu_ms", idle, kAdded);
 }
 template <class V, Is<RunStarted> T>
 void Fields(V& v, T& x) {

@@ -345,12 +345,13 @@ Status Projector::operator()(const LaunchEnded& f) {
       failed = failed || (end && IsFailed(*end));
     }
   }
-  const GpuMillis booked = f.charged - f.overrun;
-  return Any(fmt::format("UPDATE campaign SET held_gpu_ms = held_gpu_ms - ?1, {0} = {0} + ?2,"
-                         " overrun_gpu_ms = overrun_gpu_ms + ?3, failed_gpu_ms = failed_gpu_ms + ?4"
-                         " WHERE id = ?5",
-                         BookColumn(purpose)),
-             hold, booked, f.overrun, failed ? booked : GpuMillis{}, campaign_);
+  const GpuMillis booked = f.charged - f.overrun - f.idle;
+  return Any(
+      fmt::format("UPDATE campaign SET held_gpu_ms = held_gpu_ms - ?1, {0} = {0} + ?2,"
+                  " overrun_gpu_ms = overrun_gpu_ms + ?3, failed_gpu_ms = failed_gpu_ms + ?4,"
+                  " idle_gpu_ms = idle_gpu_ms + ?5 WHERE id = ?6",
+                  BookColumn(purpose)),
+      hold, booked, f.overrun, failed ? booked : GpuMillis{}, f.idle, campaign_);
 }
 
 Status Projector::operator()(const RunStarted& f) {

@@ -57,6 +57,26 @@ TEST(WordsInside, AreTheSameWithoutWhatWasMeantForTheOutside) {
             inside);
 }
 
+TEST(SessionToHold, IsTheFlagsElseTheRecipesAndNoneForFinalBlocks) {
+  const Millis four = std::chrono::hours(4), two = std::chrono::hours(2);
+  Recipe recipe;
+  recipe.launcher.kind = "slurm";
+  CampaignState campaign;
+  campaign.phase = Phase::kSearching;
+  EXPECT_EQ(SessionToHold({}, recipe, false, nullptr), std::nullopt);
+  EXPECT_EQ(SessionToHold(four, recipe, false, nullptr), four);
+  recipe.launcher.session = two;
+  EXPECT_EQ(SessionToHold({}, recipe, false, nullptr), two);
+  EXPECT_EQ(SessionToHold({}, recipe, false, &campaign), two);
+  EXPECT_EQ(SessionToHold(four, recipe, false, &campaign), four);
+  EXPECT_EQ(SessionToHold({}, recipe, true, nullptr), std::nullopt) << "it is in one";
+  campaign.phase = Phase::kFinalizing;
+  EXPECT_EQ(SessionToHold({}, recipe, false, &campaign), std::nullopt);
+  EXPECT_EQ(SessionToHold(four, recipe, false, &campaign), four);
+  recipe.launcher.kind = "sim";  // a rehearsal
+  EXPECT_EQ(SessionToHold({}, recipe, false, nullptr), std::nullopt);
+}
+
 TEST(JsonOut, EscapesAndRefusesWhatJsonCannotHold) {
   JsonOut json("attune.test/1");
   json.Text("a\"b", "line\nquote\" \xff \x1b[31m");

@@ -223,7 +223,8 @@ GpuMillis FakeWorld::Charge(const Token& token) {
   if (!job->started) {
     return {};
   }
-  return ChargeFor(job->spec.slots, job->ended.value_or(clock_->Monotonic()) - *job->started);
+  return ChargeFor(job->spec.slots,
+                   job->idle + job->ended.value_or(clock_->Monotonic()) - *job->started);
 }
 
 GpuMillis FakeWorld::TotalCharge() {
@@ -237,7 +238,7 @@ GpuMillis FakeWorld::TotalCharge() {
 // ---------------------------------------------------------------- launcher
 
 LaunchHandle FakeLauncher::HandleOf(const FakeWorld::Job& job) const {
-  return {job.spec.token, job.id, world_->run_root + "/" + job.spec.token.value};
+  return {job.spec.token, job.id, world_->run_root + "/" + job.spec.token.value, job.allocation};
 }
 
 Result<Submitted> FakeLauncher::Submit(const LaunchSpec& spec) {
@@ -253,6 +254,8 @@ Result<Submitted> FakeLauncher::Submit(const LaunchSpec& spec) {
     job->id = std::to_string(1000 + world_->jobs_.size());
     job->node =
         world_->node ? world_->node(spec) : "node" + std::to_string(world_->jobs_.size() % 16);
+    job->allocation = world_->allocation;
+    job->idle = world_->idle_before ? world_->idle_before(spec) : Millis{0};
     job->submitted = world_->clock_->Monotonic();
     job->starts_at = job->submitted + (world_->queue_time ? world_->queue_time(spec) : Millis{0});
     for (const Stage& stage : spec.stages) {
@@ -331,6 +334,7 @@ Observation FakeLauncher::Look(FakeWorld::Job& job) {
   }
   if (o.state == Observation::State::kEnded) {
     o.charged = world_->Charge(job.spec.token);
+    o.idle = job.started ? ChargeFor(job.spec.slots, job.idle) : GpuMillis{};
     if (!job.started) {
       o.source = ChargeSource::kNeverStarted;
       o.end_hint = RunEnd::kNeverStarted;

@@ -46,6 +46,10 @@ class FakeWorld {
   std::function<FakeFault(const LaunchSpec&, int nth_submit)> fault;
   std::function<Millis(const LaunchSpec&)> queue_time;  // default 0
   std::function<std::string(const LaunchSpec&)> node;   // default "node<n>" by order of submission
+  // The held allocation that launches become steps of, and how long it stood idle before one.
+  // Empty: each launch has its own.
+  std::string allocation;
+  std::function<Millis(const LaunchSpec&)> idle_before;
   // Called when an effect has happened and nobody knows yet: "submit", "cancel". A crash test
   // throws from here.
   std::function<void(std::string_view)> after_effect;
@@ -84,8 +88,8 @@ class FakeWorld {
   struct Job {
     LaunchSpec spec;
     FakeFault fault;
-    std::string id, node;
-    Millis submitted{0}, starts_at{0};
+    std::string id, node, allocation;
+    Millis submitted{0}, starts_at{0}, idle{0};
     std::optional<Millis> started, ended, cancel_at;
     std::vector<StageState> stages;
     bool cut = false;  // limit, cancel or fault: the stages that follow never start
@@ -121,6 +125,7 @@ class FakeLauncher final : public Launcher {
   Result<std::string> Fetch(const LaunchHandle& handle, const std::string& path,
                             std::int64_t offset, std::int64_t size) override;
   Millis ReleaseMargin() const override { return world_->release_margin; }
+  std::string HeldAllocation() const override { return world_->allocation; }
 
  private:
   struct Seen {  // what this process has been told

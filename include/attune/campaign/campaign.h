@@ -26,6 +26,7 @@ struct SessionLimits {
   std::optional<GpuMillis> budget;  // charged since the session began
   std::optional<Instant> deadline;  // no launch starts whose expected end is later
   GpuMillis charged_before;         // the ledger when the session began
+  std::string allocation;  // held one that launches become steps of; empty: each has its own
 };
 
 // The next step. Pure: the same state, time and limits give the same action.
@@ -33,6 +34,9 @@ Action Decide(const CampaignState& state, Instant now, const SessionLimits& limi
 
 // The measured form's window of the next run: at most `steps` steps, its own files below `scratch`.
 MeasuredWindow WindowFor(const CampaignState& state, int steps, const std::string& scratch);
+
+// Nodes on which a run of this campaign lost its node: later launches leave them out.
+std::vector<std::string> ExcludedNodes(const CampaignState& state);
 
 // What is set aside for the final stage: its holds, the rehearsal's included. 0 before the first
 // run has shown its pace.

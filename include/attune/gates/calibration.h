@@ -23,8 +23,9 @@ struct CalibrationRun {
   const std::map<std::string, std::string>* argument_block = nullptr;
   std::optional<MemorySeen> memory;
   std::string nodes;  // node list of its launch, as the launcher names it; empty: not known
-  Millis startup{0};  // start to first step
-  GpuMillis charge;   // of its launch
+  std::string allocation = {};  // held one that its launch was a step of; empty: one of its own
+  Millis startup{0};            // start to first step
+  GpuMillis charge;             // of its launch
 };
 
 // Runs to plan for. 5 where five launches (or the recipe's own number) cost at most a fifth of the
@@ -57,9 +58,16 @@ struct Noise {
 Noise NoiseOf(std::span<const double> scores, const MeasureSpec& spec, Framework framework,
               const Thresholds& limits);
 
-// runs: valid ones in order, at least one. `variable_rows`: StepReference.tokens is filled.
+// runs: valid ones in order, at least one. Runs that share a held allocation are one allocation of
+// the R that sigma and band count, with their mean; what they differ by among each other is the
+// noise within (Calibration::within_sigma). `variable_rows`: StepReference.tokens is filled.
 Calibration Calibrate(std::span<const CalibrationRun> runs, const MeasureSpec& spec,
                       Framework framework, const Thresholds& limits);
+
+// The calibration as a comparison inside one held allocation uses it: the spread between
+// allocations is no part of it. Where no two of its runs shared one it is the calibration as it is,
+// whose sigma bounds that from above.
+Calibration WithinAllocation(Calibration calibration);
 
 // A stored calibration is good for another campaign when one fresh run lies inside its band, either
 // way (the 7 days are the caller's: gates have no clock).

@@ -20,7 +20,12 @@ struct FinalBlock {
   double baseline = 0, winner = 0;  // scores
   GateVerdict winner_losses;        // level 3 of the winner's run (CheckLosses)
   std::optional<MemorySeen> winner_memory;
+  std::string allocation = {};  // held one that it was made in; empty: one of its own
 };
+// The blocks of a held allocation are one, in the place of the first: the mean of each side, the
+// winner's worst losses and most memory. They differ by what runs in one allocation differ by,
+// which says nothing of another.
+std::vector<FinalBlock> ByAllocation(std::span<const FinalBlock> blocks);
 
 // One run of the winner in the user's own form.
 enum class Rehearsal {

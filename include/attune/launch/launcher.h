@@ -62,6 +62,7 @@ struct Observation {
   // Set with kEnded: what is charged and where it comes from.
   GpuMillis charged;
   ChargeSource source = ChargeSource::kWrapper;
+  GpuMillis idle;  // part of `charged`: a held allocation's, before the launch began
   std::string nodes;
   // Scheduler's verdict when it overrides the exit code (preempted, node_failed ...).
   std::optional<RunEnd> end_hint;
@@ -96,6 +97,9 @@ class Launcher {
   }
   // Time between the limit and the last moment the GPUs are held: added to a hold.
   virtual Millis ReleaseMargin() const = 0;
+  // The held allocation that launches become steps of, by a name that no other one had; empty: each
+  // launch has one of its own.
+  virtual std::string HeldAllocation() const { return {}; }
   // The limit as this launcher rounds it (Slurm: whole minutes).
   virtual Millis RoundLimit(Millis limit) const { return limit; }
 };

@@ -54,6 +54,7 @@ struct SlurmOptions {
   std::string script_template;                // text of the user's batch script; empty: our own
   ContainerSpec container;
   bool inside = false;  // of an allocation: steps beside the one that attune runs in
+  std::vector<std::string> without;  // inside: nodes of it that steps leave out
 
   Millis poll{5'000};           // between two questions to the scheduler
   Millis longest_poll{60'000};  // what it grows to
@@ -92,11 +93,15 @@ Result<std::string> UserBatchScript(const SlurmOptions& options, const UserScrip
 
 // The allocation that this process runs in, on one of its nodes: launches become steps of it and
 // wait in no queue. kUnavailable: the next launch would not be over when the allocation ends, or
-// one of its nodes failed: another allocation goes on. Charge: slots x the time from the launch
-// before it in the allocation to its own end, because idle nodes are held too.
+// too few of its nodes are left: another allocation goes on. Charge: slots x the time from the
+// launch before it in the allocation to its own end, because idle nodes are held too; the part
+// before its start is Observation::idle. After a launch that did not end well each node is asked
+// to run something: one that does not answer failed it, and later ones leave it out.
 struct Allocation {
   std::string job_id;
+  std::string name;  // with the time of its start: ids are handed out again
   std::vector<std::string> nodes;
+  std::string here;             // the one of them that this process runs on
   std::optional<Instant> ends;  // unset: it has no limit
 };
 // kInvalidInput: not in one, or on no node of it.

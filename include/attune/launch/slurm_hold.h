@@ -17,6 +17,7 @@ struct HoldSpec {
   std::vector<std::string> argv;  // what runs in it; absolute
   std::string workdir;            // in which that starts
   std::string folder;             // of its script and its output, which the nodes share
+  std::vector<std::string> exclude = {};  // nodes
 };
 
 // Submits it; its id. kUnavailable: a job of the name waits or runs already, Slurm does not answer,

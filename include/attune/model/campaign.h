@@ -64,6 +64,9 @@ struct Leader {
   RunId run;                   // empty: the baseline
   Effective user;              // its configuration, user form
   std::vector<double> scores;  // measurements behind its mean
+  // Measurements by the held allocation that they were made in; those of launches with an
+  // allocation of their own under the empty name.
+  std::map<std::string, std::vector<double>> measured = {};
   double mean = 0;
   double gain = 0;  // over the calibration mean, search-time figure
 };
@@ -128,6 +131,9 @@ struct CampaignState {
 };
 
 CampaignState Apply(CampaignState state, const Event& event);
+
+// The held allocation that the run's launch is a step of; empty: it has one of its own.
+std::string AllocationOf(const CampaignState& state, const RunRecord& run);
 
 // Where a launch's charge is booked.
 GpuMillis& BookOf(Ledger& ledger, Purpose purpose);

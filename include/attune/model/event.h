@@ -182,6 +182,7 @@ struct LaunchEnded {
   std::string nodes;
   std::string detail;  // scheduler's word, or why it never started
   std::vector<std::string> failed_nodes;  // known to be broken: later launches leave them out
+  GpuMillis idle = {};  // part of `charged`: held for nobody before the launch began
 };
 struct RunStarted {
   RunId id;

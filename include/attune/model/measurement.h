@@ -76,6 +76,13 @@ struct Calibration {
     bool operator==(const StepReference&) const = default;
   };
   std::vector<StepReference> steps;
+  // How many allocations the runs had: those that share a held one are one. sigma and band are of
+  // the means of the allocations. 0, in older records: as many as runs.
+  int allocations = 0;
+  // The same of runs that share a held allocation, for comparisons inside one: sigma pooled over
+  // `within_runs` - 1 degrees of freedom. 0: none did.
+  int within_runs = 0;
+  double within_sigma = 0, within_band = 0;
 };
 
 }  // namespace attune

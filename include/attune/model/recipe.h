@@ -113,7 +113,14 @@ struct LauncherSpec {
   std::optional<Millis> startup;  // hang limits, when the recipe says them
   std::optional<Millis> no_progress;
   Millis poll{5'000};
+  // slurm: the campaign runs in an allocation that is held this long at most; unset: each launch
+  // has one of its own.
+  std::optional<Millis> session;
 };
+
+// Why a campaign with this launcher can't move into an allocation that is held for `session`, as it
+// goes on after the name of what asks for that; empty: it can.
+std::string WhyNotHeld(const LauncherSpec& launcher, Millis session);
 
 // What ssh takes for a host of its configuration and never for an option: letters, digits, . _ -
 bool IsHostName(std::string_view name);

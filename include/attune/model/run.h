@@ -154,6 +154,8 @@ struct LaunchHandle {
   Token token;
   std::string id;      // pid, job id
   std::string folder;  // run folder of the launch
+  // Held allocation that the launch is a step of, and shares with others; empty: one of its own.
+  std::string allocation = {};
 };
 
 }  // namespace attune

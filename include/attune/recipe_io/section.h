@@ -32,6 +32,7 @@ enum class KeyKind {
   kBudget,    // number or auto
   kExtends,   // path or list of paths
   kShape,     // a row's name, or a map
+  kChoice,    // one of `words`, or a map with the keys of `keys`
 };
 
 struct Key {

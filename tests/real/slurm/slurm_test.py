@@ -4,6 +4,7 @@ Each case has a cluster of its own, so daemons are killed in one while another m
 Slurm's packages every case is skipped, with the reason.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -635,13 +636,13 @@ exec {world.ATTUNE} run recipe.yaml --final-blocks 1 --no-input
     w.check_books()
 
 
-def in_allocation(w, body, time="10"):
-    """A batch job of two nodes that says `body`; its output comes into outer.out."""
-    c = w.slurm(nodes=2)
+def in_allocation(w, body, time="10", nodes=2):
+    """A batch job of all nodes that says `body`; its output comes into outer.out."""
+    c = w.slurm(nodes=nodes)
     w.recipe(SHORT, workload=f"gpus: 2, gpus_per_node: 1, caches: [{w.folder}]",
              more=["ranks: {kind: srun}"])
     w.write("outer.sh", f"""#!/bin/bash
-#SBATCH --job-name=attune --nodes=2 --exclusive --time={time} --no-requeue
+#SBATCH --job-name=attune --nodes={nodes} --exclusive --time={time} --no-requeue --no-kill
 export ATTUNE_STATE_DIR={w.state} HOME={w.folder}
 cd {w.folder}
 {body}
@@ -676,6 +677,13 @@ def inside_its_allocation(w):
     held = w.held_by_slurm("attune")
     expect(runs <= charged <= held + 1, f"runs {runs} s, charged {charged} s, the job {held} s")
     expect(held - charged < 12, f"charged {charged} s of {held} s")
+    idle = [body["idle_gpu_ms"] for body in ends]
+    expect(idle[0] == 0 and min(idle[1:]) > 0, f"idle before each: {idle}")
+    expect(all(body["overrun_gpu_ms"] == 0 for body in ends), f"{ends}")
+    names = {body["handle"]["allocation"] for body in w.bodies("launch_bound")}
+    expect(len(names) == 1 and names.pop().startswith(f"{outer}-"), f"{w.bodies('launch_bound')}")
+    # In one allocation the leader is measured once.
+    expect("probe" not in purposes(w), f"{purposes(w)}")
     expect(all(body["nodes"] == "n1,n2" for body in ends), f"{ends}")
 
 
@@ -720,6 +728,158 @@ def asks_for_its_allocation(w):
     expect("shipped" in w.kinds(), f"{w.kinds()}; {[open(x).read() for x in w.held_output()]}")
     expect([(i, s) for i, _, s in c.jobs()] == [(outer, "COMPLETED")], f"{c.jobs()}")
     w.check_books()
+
+
+def purposes(w):
+    return [body["purpose"] for body in w.bodies("launch_intended")]
+
+
+def held(w, session="10m"):
+    """The recipe asks for the allocation."""
+    w.recipe(SHORT, workload=f"gpus: 2, gpus_per_node: 1, caches: [{w.folder}]",
+             more=[f"  allocation: {{held: {{session: {session}}}}}", "ranks: {kind: srun}"])
+
+
+def asked_for(w, p, session="10m"):
+    """The newest job, which `p` has asked for, once it is over: (id, state)."""
+    expect(p.code == 0, f"{p.code}: {p.text()}")
+    job = max((i for i, _, _ in w.cluster.jobs()), key=int)
+    expect(f"job {job} is to hold the nodes for {session}" in p.text(), p.text())
+    return job, w.wait_for("the end of the job", lambda: next(
+        (s for i, _, s in w.cluster.jobs()
+         if i == job and s not in ("PENDING", "RUNNING", "COMPLETING")), None))
+
+
+def recipe_that_holds_its_allocation(w):
+    """launcher.allocation: run asks for a session, and resume for the next one, in which the leader
+    is measured again before a candidate is."""
+    w.slurm(nodes=2)
+    held(w)
+    p = w.attune("plan", "recipe.yaml", "--json")
+    plan = json.loads(p.out)
+    # The first session has room for what may be held for one launch.
+    first, state = asked_for(w, w.run("--session-budget",
+                                      str(plan["launch"]["hold_gpu_hours"] * 1.0001)))
+    expect(state == "FAILED" and w.kinds()[-1] != "shipped", f"{state}: {w.kinds()}")
+    expect(purposes(w) == ["calibration"] and "calibrated" in w.kinds(), f"{w.kinds()}")
+    second, state = asked_for(w, w.attune("resume"))
+    said = [open(path, encoding="utf-8").read() for path in w.held_output()]
+    expect(state == "COMPLETED" and "shipped" in w.kinds(), f"{state}: {w.kinds()}; {said}")
+    expect(purposes(w)[:3] == ["calibration", "probe", "candidate"], f"{purposes(w)}")
+    names = [body["handle"]["allocation"] for body in w.bodies("launch_bound")]
+    expect(names[0].startswith(f"{first}-") and len(set(names[1:])) == 1
+           and names[1].startswith(f"{second}-"), f"{names}")
+    expect({i for i, _, _ in w.cluster.jobs()} == {first, second}, f"{w.cluster.jobs()}")
+    w.check_books()
+
+
+def final_blocks_outside_the_held_allocation(w):
+    """A held allocation has room for one; run again, the others are jobs of their own."""
+    w.slurm(nodes=2)
+    held(w)
+    outer, state = asked_for(w, w.attune("run", "recipe.yaml", "--final-blocks", "2"))
+    said = [open(path, encoding="utf-8").read() for path in w.held_output()]
+    expect(state == "FAILED" and "has had its final block" in said[0], f"{state}: {said}")
+    expect(purposes(w).count("final") == 1, f"{purposes(w)}")
+    w.finish(w.attune("run", "recipe.yaml", "--final-blocks", "2"))
+    expect("shipped" in w.kinds(), f"{w.kinds()}")
+    bound = w.bodies("launch_bound")
+    blocks = [body["handle"]["allocation"] for body, purpose in zip(bound, purposes(w))
+              if purpose == "final"]
+    expect(len(blocks) == 2 and blocks[0].startswith(f"{outer}-") and blocks[1] == "", f"{blocks}")
+    w.check_books()
+
+
+def held_node_that_dies(w):
+    """Its slurmd and step daemon are gone: the run is the node's failure, the next ones leave it out
+    and go on in the same allocation, since two nodes of three are left."""
+    outer = in_allocation(w, f"exec {RUN_INSIDE}", time="20", nodes=3)
+    c = w.cluster
+    w.wait_for("a running job", lambda: w.files("*/a0/r*/start"))
+    first = c.call("squeue", "-h", "-j", outer, "-o", "%B").strip()
+    at = w.wait_for("a step on another node", lambda: [
+        node for node in c.nodes if node != first and c.step_daemons(node)])[0]
+    c.kill_node(at)
+    outer_ends(w, outer, "COMPLETED")
+    # The first run, unless the machine was so busy that it was over; then the one after it.
+    expect(w.ends().count("node_failed") == 1, f"{w.ends()}")
+    failed = [body["failed_nodes"] for body in w.bodies("launch_ended")]
+    hit = failed.index([at])
+    expect(failed.count([]) == len(failed) - 1, f"{failed}")
+    left_out = [body["exclude"] for body in w.bodies("launch_intended")]
+    expect(left_out == [[]] * (hit + 1) + [[at]] * (len(left_out) - hit - 1), f"{left_out}")
+    expect("shipped" in w.kinds(), f"{w.kinds()}")
+    w.check_books()
+
+
+CLOCK = r"""
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t id, struct timespec *t) {
+  const int done = syscall(SYS_clock_gettime, id, t);
+  if (done == 0 && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) t->tv_sec += SHIFT;
+  return done;
+}
+int gettimeofday(struct timeval *restrict t, void *restrict zone) {
+  (void)zone;
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  t->tv_sec = now.tv_sec;
+  t->tv_usec = now.tv_nsec / 1000;
+  return 0;
+}
+time_t time(time_t *out) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (out) *out = now.tv_sec;
+  return now.tv_sec;
+}
+"""
+
+
+def wrapper_whose_clock_is_off(w, seconds):
+    """attune-wrapper on a node whose clock is off, and on no other: its program alone reads it."""
+    name = f"clock{seconds}"
+    w.write(f"{name}.c", CLOCK)
+    made = sh("gcc", "-shared", "-fPIC", f"-DSHIFT=({seconds})", "-o", f"{w.folder}/{name}.so",
+              f"{w.folder}/{name}.c")
+    if made.returncode != 0:
+        raise Skip(f"no gcc: {made.stderr[-500:]}")
+    if "not a dynamic executable" in sh("ldd", world.WRAPPER).stderr:
+        raise Skip("attune-wrapper is static in this build: nothing can be put before its clock")
+    w.write(name, f"""#!/bin/sh
+export LD_PRELOAD={w.folder}/{name}.so ASAN_OPTIONS=verify_asan_link_order=0
+exec {world.WRAPPER} "$@"
+""")
+    os.chmod(f"{w.folder}/{name}", 0o755)
+    return {"ATTUNE_WRAPPER": f"{w.folder}/{name}"}
+
+
+def node_clock_an_hour_off(w):
+    """What is charged comes from monotonic clocks, no beat is stale for it, a job is adopted by a
+    process that sees an hour old records, and doctor names it."""
+    w.slurm(nodes=2)
+    w.recipe({"fake-step-ms": 250})
+    for seconds, word in ((3600, "ahead of"), (-3600, "behind")):
+        p = w.attune("doctor", "recipe.yaml", "--job", env=wrapper_whose_clock_is_off(w, seconds))
+        expect("the clock of n" in p.text() and word in p.text(), f"{p.code}: {p.text()}")
+    behind = wrapper_whose_clock_is_off(w, -3600)
+    process = w.start_run(env=behind)
+    w.job_starts(process)
+    token = w.tokens_in_order()[0]
+    start = slurm_world.audit.read_record(w.files(f"{token}/a0/start")[0])
+    off = int(slurm_world.audit.one(start, "wall_ms")) / 1000 - time.time()
+    expect(-3700 < off < -3500, f"the wrapper's clock is off by {off} s")
+    process.send(signal.SIGKILL)
+    process.wait()
+    process = w.start("resume", env=behind)
+    expect(w.wait_end(process) == "stopped", f"{w.ends()}")
+    body = w.wait_launch_end(process)
+    expect(body["source"] == "wrapper" and w.starts(token) == 1, f"{body}")
+    w.charge_fits(body, w.held_by_slurm(token))
+    w.leave(process)
 
 
 def not_in_an_allocation(w):

@@ -145,6 +145,7 @@ Result<CampaignEnd> Campaign::Go() {
                       .check_inputs = check_inputs,
                       .passed_env = {},
                       .limits = limits};
+  parts.limits.allocation = launcher.HeldAllocation();
   Result<CampaignEnd> end = RunCampaign(state, parts);
   if (!broken.empty()) return Fail(ErrorCode::kInternal, "broken invariant: " + broken);
   return end;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attune/gates/calibration.h"
+#include "attune/gates/comparison.h"
 #include "attune/stats/stats.h"
 
 namespace attune {
@@ -235,6 +236,61 @@ TEST(RunsForBand, NoiseFallsWithTheRootOfRuns) {
   EXPECT_EQ(RunsForBand(0.01, 0.03, Thresholds{}), 1);
   EXPECT_EQ(RunsForBand(0.02, 0.03, Thresholds{}), 4);
   EXPECT_EQ(RunsForBand(0.021, 0.03, Thresholds{}), 5);
+}
+
+// ----- held allocations
+
+TEST(Calibrate, RunsOfAHeldAllocationAreOneOfThem) {
+  Replicas made;
+  for (const double score : {100.0, 101.0, 99.0, 100.0, 100.0}) made.Add(score, {2, 2}, {});
+  const Calibration own = made.Made();
+  EXPECT_EQ(own.allocations, 5);
+  EXPECT_EQ(own.within_runs, 0);
+  EXPECT_TRUE(own.distinct_nodes);
+  for (CalibrationRun& run : made.runs) {
+    run.allocation = "77-1";
+    run.nodes = "n1,n2";
+  }
+  const Calibration held = made.Made();
+  EXPECT_EQ(held.allocations, 1);
+  EXPECT_FALSE(held.distinct_nodes);
+  EXPECT_TRUE(held.quick) << "one allocation says nothing of the next";
+  EXPECT_NEAR(held.band, 0.0388, 1e-12);
+  EXPECT_EQ(held.mean, own.mean);
+  EXPECT_EQ(held.within_runs, 5);
+  EXPECT_NEAR(held.within_sigma, own.sigma, 1e-12);
+  EXPECT_EQ(held.within_band, own.band);
+}
+
+TEST(Calibrate, OfTwoHeldAllocationsEachIsTakenAtItsOwnLevel) {
+  Replicas made;
+  for (const double score : {100.0, 101.0, 99.0, 120.0, 121.2, 118.8}) made.Add(score, {2}, {});
+  for (std::size_t i = 0; i < made.runs.size(); ++i) {
+    made.runs[i].allocation = i < 3 ? "77-1" : "78-1";
+  }
+  const Calibration k = made.Made();
+  EXPECT_EQ(k.allocations, 2);
+  EXPECT_EQ(k.mean, 110);
+  EXPECT_EQ(k.within_runs, 5) << "four degrees of freedom: one is spent on each level";
+  EXPECT_NEAR(k.within_sigma, 0.01, 1e-9) << "what lies between the two is no part of it";
+  EXPECT_GT(k.sigma, 0.05);
+  EXPECT_GT(k.band, 5 * k.within_band);
+}
+
+TEST(WithinAllocation, IsNarrowerWhereItIsKnownAndTheSameWhereItIsNot) {
+  Replicas made;
+  for (const double score : {100.0, 101.0, 99.0, 100.0, 100.0}) made.Add(score, {2}, {});
+  const Calibration own = made.Made();
+  EXPECT_EQ(WithinAllocation(own).sigma, own.sigma);
+  EXPECT_EQ(WithinAllocation(own).band, own.band);
+  for (CalibrationRun& run : made.runs) run.allocation = "77-1";
+  const Calibration held = made.Made();
+  const Calibration inside = WithinAllocation(held);
+  EXPECT_EQ(inside.sigma, held.within_sigma);
+  EXPECT_EQ(inside.band, held.within_band);
+  EXPECT_LT(inside.band, held.band);
+  EXPECT_FALSE(EarlyMargin(held, 10, 5, Thresholds{})) << "from one allocation to the next: R = 1";
+  EXPECT_TRUE(EarlyMargin(inside, 10, 5, Thresholds{}));
 }
 
 }  // namespace

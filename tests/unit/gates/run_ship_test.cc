@@ -194,5 +194,30 @@ TEST(Shrinkage, IsTheFreshGainOverTheSearchs) {
   EXPECT_DOUBLE_EQ(Shrinkage(0, 0.1), 1);
 }
 
+TEST(ByAllocation, BlocksOfAHeldOneAreOne) {
+  Final made;
+  made.blocks.push_back(made.blocks.back());
+  made.blocks.back().winner = 131;
+  made.blocks.back().winner_memory->max_reserved = 95;
+  made.blocks.back().winner_losses = VerdictOf({Finding{.severity = Severity::kRefuse,
+                                                        .rule = "losses",
+                                                        .key = {},
+                                                        .was = {},
+                                                        .now = {},
+                                                        .why = "they differ"}});
+  EXPECT_EQ(ByAllocation(made.blocks).size(), 4u) << "each launch had one of its own";
+  made.blocks[0].allocation = "77-1";
+  made.blocks[2].allocation = made.blocks[3].allocation = "78-1";
+  const std::vector<FinalBlock> blocks = ByAllocation(made.blocks);
+  ASSERT_EQ(blocks.size(), 3u);
+  EXPECT_EQ(blocks[0].winner, 120);
+  EXPECT_EQ(blocks[1].winner, 122);
+  EXPECT_EQ(blocks[2].winner, 126) << "the mean of 121 and 131";
+  EXPECT_EQ(blocks[2].winner_memory->max_reserved, 95);
+  EXPECT_FALSE(blocks[2].winner_losses.admitted) << "a rejected run of the winner stays rejected";
+  EXPECT_TRUE(NeedMoreBlocks(std::vector<FinalBlock>(blocks.begin(), blocks.begin() + 1), 0.03, 3,
+                             false, Thresholds{}));
+}
+
 }  // namespace
 }  // namespace attune

@@ -83,6 +83,7 @@ class AskForAllocationTest : public testing::Test {
 };
 
 TEST_F(AskForAllocationTest, TheScriptIsAttuneWithItsWordsInQuotes) {
+  spec_.exclude = {"n7", "n9"};
   const auto job = AskForAllocation(options_, spec_);
   ASSERT_TRUE(job.has_value()) << job.error().message;
   EXPECT_EQ(*job, "77");
@@ -98,8 +99,9 @@ set -- \
 exec "$@"
 )");
   // Its own time, the recipe's nodes and options, and no second start by the site.
-  for (const char* word : {"--time=240", "--nodes=2", "--exclusive", "--partition=main",
-                           "--no-requeue", "--export=NONE", "--job-name=attune-hold-1"}) {
+  for (const char* word :
+       {"--time=240", "--nodes=2", "--exclusive", "--partition=main", "--no-requeue",
+        "--export=NONE", "--job-name=attune-hold-1", "--no-kill", "--exclude=n7,n9"}) {
     EXPECT_TRUE(Said(word)) << word;
   }
 }

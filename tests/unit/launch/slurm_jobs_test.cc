@@ -149,7 +149,8 @@ TEST(JobBook, ReadsBackWhatItWrote) {
                          RunEnd::kNodeFailed,
                          "a node failed: n1",
                          "n[1-2]",
-                         {"n1"}};
+                         {"n1"},
+                         GpuMillis{345}};
   const auto again = JobBook::Decode(book.Encode());
   ASSERT_TRUE(again.has_value());
   ASSERT_EQ(again->jobs().size(), 1U);
@@ -163,6 +164,7 @@ TEST(JobBook, ReadsBackWhatItWrote) {
   EXPECT_EQ(again->settled->hint, RunEnd::kNodeFailed);
   EXPECT_EQ(again->settled->failed_nodes, std::vector<std::string>{"n1"});
   EXPECT_EQ(again->settled->nodes, "n[1-2]");
+  EXPECT_EQ(again->settled->idle, GpuMillis{345});
   const std::string bytes = book.Encode();
   for (std::size_t n = 0; n < bytes.size(); ++n) {
     EXPECT_FALSE(JobBook::Decode(bytes.substr(0, n)).has_value()) << n;

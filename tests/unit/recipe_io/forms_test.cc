@@ -90,7 +90,8 @@ TEST(CanonicalJson, HoldsEveryFieldOfAFullRecipe) {
       // What kFull cannot say at once with the rest of it.
       EXPECT_TRUE(key == "/format" || key == "/framework" || key == "/workload/shape_row" ||
                   key == "/launcher/script" || key == "/launcher/script_trusted" ||
-                  key == "/launcher/hosts" || key == "/launcher/env" || key == "/budget/auto" ||
+                  key == "/launcher/hosts" || key == "/launcher/env" ||
+                  key == "/launcher/session_ms" || key == "/budget/auto" ||
                   key == "/notify_command")
           << key << " is the default";
     }
@@ -103,8 +104,8 @@ TEST(CanonicalJson, HoldsEveryFieldOfAFullRecipe) {
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
 static_assert(sizeof(Workload) == 336 && sizeof(DeclaredLever) == 256 &&
               sizeof(MeasureSpec) == 192);
-static_assert(sizeof(GateSpec) == 72 && sizeof(ProfileSpec) == 96 && sizeof(LauncherSpec) == 488);
-static_assert(sizeof(BudgetSpec) == 72 && sizeof(LlmSpec) == 112 && sizeof(Recipe) == 1912);
+static_assert(sizeof(GateSpec) == 72 && sizeof(ProfileSpec) == 96 && sizeof(LauncherSpec) == 504);
+static_assert(sizeof(BudgetSpec) == 72 && sizeof(LlmSpec) == 112 && sizeof(Recipe) == 1928);
 #endif
 
 TEST(CanonicalJson, RefusesWhatItDidNotWrite) {
@@ -156,6 +157,32 @@ TEST(RecipeHash, DependsOnTheJobAndNotOnItsPriceOrName) {
                                "workload.gpus=8", "command=[a]", "gate.step0_loss_pct=1.5"}) {
     EXPECT_NE(with(decisive), base) << decisive;
   }
+}
+
+TEST(Allocation, OfASessionIsReadStoredShownAndNoPartOfTheJob) {
+  LoadOptions options;  // what has no place beside it is taken out
+  options.set = {"launcher.batch_template=", "launcher.login="};
+  const auto per_run = Full(options);
+  ASSERT_TRUE(per_run) << per_run.error().message;
+  EXPECT_FALSE(per_run->recipe.launcher.session);
+  options.set.emplace_back("launcher.allocation={held: {session: 4h}}");
+  const auto held = Full(options);
+  ASSERT_TRUE(held) << held.error().message;
+  EXPECT_EQ(held->recipe.launcher.session, Millis(std::chrono::hours(4)));
+  EXPECT_EQ(held->hash, per_run->hash);
+  const auto changes = CompareRecipes(per_run->recipe, held->recipe);
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_TRUE(changes[0].free) << "resume takes it over";
+  const auto stored = RecipeFromJson(held->canonical_json);
+  ASSERT_TRUE(stored) << stored.error().message;
+  EXPECT_EQ(stored->launcher.session, held->recipe.launcher.session);
+  const auto shown = LoadRecipeText(ShowRecipe(*held, false), "/job/full.yaml");
+  ASSERT_TRUE(shown) << shown.error().message;
+  EXPECT_EQ(shown->recipe.launcher.session, held->recipe.launcher.session);
+  options.set.back() = "launcher.allocation=per_run";
+  const auto again = Full(options);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_FALSE(again->recipe.launcher.session);
 }
 
 TEST(CompareRecipes, NamesWhatChangedAndWhetherResumeMayTakeItOver) {
