@@ -7,11 +7,24 @@ namespace {
 
 constexpr std::size_t kFewestSteps = 3;  // of a run that was stopped early
 
-std::optional<TrainingJob> JobOf(const CampaignState& s, const RunRecord& run) {
-  auto job = ResolveMegatron(run.plan.user.args, run.plan.user.env, s.recipe.workload);
-  if (auto* resolved = std::get_if<TrainingJob>(&job)) return std::move(*resolved);
-  return std::nullopt;
-}
+// What each configuration of the campaign resolves to, once: many runs share one.
+class Jobs {
+ public:
+  explicit Jobs(const CampaignState& s) : s_(s) {}
+  // Runs of one configuration get the same object.
+  const std::optional<TrainingJob>& Of(const RunRecord& run) {
+    const Effective& user = run.plan.user;
+    const auto [at, fresh] = of_.try_emplace(CanonicalHash(user));
+    if (!fresh) return at->second;
+    auto job = ResolveMegatron(user.args, user.env, s_.recipe.workload);
+    if (auto* resolved = std::get_if<TrainingJob>(&job)) at->second = std::move(*resolved);
+    return at->second;
+  }
+
+ private:
+  const CampaignState& s_;
+  std::map<std::string, std::optional<TrainingJob>> of_;
+};
 
 // Seconds of a step: of the measurement; of a run that was stopped early, of the steps it made
 // after warming up.
@@ -61,20 +74,18 @@ struct Group {
 
 History HistoryOf(const CampaignState& s) {
   History h;
-  std::map<std::string, std::size_t> place;
+  Jobs jobs(s);
+  std::map<const TrainingJob*, std::size_t> place;
   std::vector<Group> groups;
   for (const auto& [id, run] : s.runs) {
     if (!run.judged || run.purpose == Purpose::kComponentTest) continue;
     if (run.judged->standing == Standing::kEnvironment) continue;
-    std::optional<TrainingJob> job = JobOf(s, run);
+    const std::optional<TrainingJob>& job = jobs.Of(run);
     if (!job) continue;
     const bool oom = run.end && run.end->detail.end == RunEnd::kOomGpu;
     const std::optional<double> seconds = SecondsOf(s, run, *job);
-    const auto [at, fresh] = place.emplace(CanonicalHash(run.plan.user), groups.size());
-    if (fresh) {
-      groups.emplace_back();
-      groups.back().measured.job = std::move(*job);
-    }
+    const auto [at, fresh] = place.emplace(&*job, groups.size());
+    if (fresh) groups.emplace_back().measured.job = *job;
     Group& g = groups[at->second];
     if (seconds) {
       g.seconds += *seconds;
@@ -96,7 +107,7 @@ History HistoryOf(const CampaignState& s) {
     Trial t;
     t.run = run;
     t.proposal = &p;
-    t.job = JobOf(s, *run);
+    t.job = jobs.Of(*run);
     if (t.job) t.seconds = SecondsOf(s, *run, *t.job);
     t.won = run->judged->standing == Standing::kWin || run->judged->leads;
     t.out_of_memory = run->end && (run->end->detail.end == RunEnd::kOomGpu ||

@@ -89,6 +89,9 @@ struct QuickEstimate {
 std::optional<QuickEstimate> ProjectQuickly(const TrainingJob& job, const Correction& correction);
 // Runs in the order in which they ended; those whose GPU is unknown are left out.
 Correction Fit(std::span<const Measured> runs);
+// What Fit says of the peak memory; step times stay as the formulas have them. For who asks only
+// whether a job fits: fitting the steps costs many times as much.
+Correction FitMemory(std::span<const Measured> runs);
 
 // How near two jobs are in layout and switches: 1 for the same, towards 0 for very different ones.
 double LayoutLikeness(const TrainingJob& a, const TrainingJob& b);

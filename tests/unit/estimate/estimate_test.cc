@@ -178,6 +178,19 @@ TEST(Fit, AnOutOfMemoryEndThatWasForeseenSaysNothingNew) {
   EXPECT_DOUBLE_EQ(Project(j, Fit(runs))->peak_bytes, Project(j)->peak_bytes);
 }
 
+TEST(FitMemory, IsFitWithoutTheSteps) {
+  const std::vector<Measured> runs = {{Large(2, 8, 16), 90.0, 120e9, false, {}, {}},
+                                      {Large(2, 8, 8), {}, {}, true, {}, {}},
+                                      {Large(1, 16, 8), 70.0, 150e9, false, {}, {}}};
+  const Correction whole = Fit(runs), memory = FitMemory(runs);
+  EXPECT_EQ(memory.runs, whole.runs);
+  for (const TrainingJob& j : {Large(2, 8, 16), Large(4, 8, 8), Large(1, 16, 16)}) {
+    EXPECT_DOUBLE_EQ(Project(j, memory)->peak_bytes, Project(j, whole)->peak_bytes);
+    EXPECT_DOUBLE_EQ(Project(j, memory)->peak_sd, Project(j, whole)->peak_sd);
+    EXPECT_DOUBLE_EQ(Project(j, memory)->step_seconds, Project(j)->step_seconds);
+  }
+}
+
 TEST(LayoutLikeness, FallsWithEveryDoublingAndSwitch) {
   const TrainingJob j = Large(2, 8, 16);
   EXPECT_DOUBLE_EQ(LayoutLikeness(j, j), 1);
