@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,8 +29,17 @@ struct SessionLimits {
   GpuMillis charged_before;         // the ledger when the session began
 };
 
-// The next step. Pure: the same state, time and limits give the same action.
-Action Decide(const CampaignState& state, Instant now, const SessionLimits& limits);
+// Runs whose argument block, or first step, an earlier decision of this process found in order.
+// What that was judged from never changes once it is there, so a running job is not judged by it
+// again at every look. It saves time and changes no decision; nothing of it is stored.
+struct FoundSound {
+  std::set<RunId> blocks, first_steps;
+};
+
+// The next step. Pure: the same state, time and limits give the same action, with `sound` or
+// without.
+Action Decide(const CampaignState& state, Instant now, const SessionLimits& limits,
+              FoundSound* sound = nullptr);
 
 // The measured form's window of the next run: at most `steps` steps, its own files below `scratch`.
 MeasuredWindow WindowFor(const CampaignState& state, int steps, const std::string& scratch);
@@ -71,7 +81,7 @@ struct CampaignParts {
   Proposer& proposer;
   Clock& clock;
   Shipper ship;
-  Notifier notify;    // may be empty
+  Notifier notify;        // may be empty
   Approver approve = {};  // empty: every admitted candidate is launched
   // Signals seen by the process: "drain", "cancel" or "detach", once each.
   std::function<std::optional<std::string>()> interrupted;
