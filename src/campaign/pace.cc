@@ -42,8 +42,8 @@ double MedianStep(const std::vector<Step>& steps) {
 
 bool ProfilesRuns(const CampaignState& s) {
   // A profiler that ended a run is not asked again: the runs are worth more than the traces.
-  // The simulated cluster's jobs have no folder to write to.
-  return IsProfiled(s.recipe) && s.recipe.launcher.kind != "sim" &&
+  return IsProfiled(s.recipe) &&
+         (s.recipe.launcher.kind != "sim" || (s.opened && s.opened->run_root == kTracedSimRoot)) &&
          std::none_of(s.runs.begin(), s.runs.end(),
                       [](const auto& r) { return EndedByProfile(r.second); });
 }

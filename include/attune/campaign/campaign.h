@@ -22,6 +22,10 @@
 
 namespace attune {
 
+// Opened.run_root of a campaign on the simulated cluster: its jobs lie nowhere. With the second its
+// runs are profiled, and their traces are made when they are read.
+inline constexpr std::string_view kSimRoot = "sim", kTracedSimRoot = "sim-traced";
+
 // Limits of this session, not of the campaign: not stored, another session may have others.
 struct SessionLimits {
   std::optional<GpuMillis> budget;  // charged since the session began
