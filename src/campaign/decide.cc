@@ -370,7 +370,7 @@ Action DecideSearching(const CampaignState& s, Instant now, const SessionLimits&
           "its hold of {} GPU-h does not fit beside {} charged, {} held and the final "
           "stage's {}",
           ShowGpuHours(launch.hold), ShowGpuHours(s.ledger.Charged()), ShowGpuHours(s.ledger.held),
-          ShowGpuHours(Reserve(s)));
+          ShowGpuHours(KeptForFinal(s)));
       const std::string why = Affordable(s, launch.hold, true) ? WallSpent(s) : money;
       return Record{{TurnedBack{proposal->id,
                                 proposal->proposal,

@@ -170,16 +170,30 @@ int FinalBlocksWanted(const CampaignState& s) {
   return asked > 0 ? asked : 3;
 }
 
-GpuMillis Reserve(const CampaignState& s) {
+namespace {
+
+GpuMillis ReserveOf(const CampaignState& s, int blocks) {
   if (!PaceOf(s)) return {};
-  GpuMillis reserve{HoldFor(s, FinalLimit(s)).value * FinalBlocksWanted(s)};
+  GpuMillis reserve{HoldFor(s, FinalLimit(s)).value * blocks};
   if (NeedsRehearsal(s)) reserve += HoldFor(s, LaunchLimit(s, 2));
   return reserve;
 }
 
+}  // namespace
+
+GpuMillis Reserve(const CampaignState& s) { return ReserveOf(s, FinalBlocksWanted(s)); }
+
+GpuMillis KeptForFinal(const CampaignState& s) {
+  const bool asked = s.opened && s.opened->policy.final_blocks > 0;
+  const bool won = !s.leader.run.empty();
+  const int blocks = FinalBlocksWanted(s);
+  const int fewest = static_cast<int>(Thresholds{}.final_blocks_clear);
+  return ReserveOf(s, asked || won ? blocks : std::min(blocks, fewest));
+}
+
 bool Affordable(const CampaignState& s, GpuMillis hold, bool keep_reserve) {
   if (!s.budget) return true;  // "auto", not computed yet: bounded by the number of launches
-  const GpuMillis kept = keep_reserve ? Reserve(s) : GpuMillis{};
+  const GpuMillis kept = keep_reserve ? KeptForFinal(s) : GpuMillis{};
   return s.ledger.Charged() + s.ledger.held + hold + kept <= *s.budget;
 }
 
