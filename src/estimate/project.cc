@@ -271,7 +271,7 @@ std::optional<Estimate> Project(const TrainingJob& job, const Correction& correc
   e.weights_bytes = full.weights * memory[kWeights] * rest;
   e.activation_bytes = full.activations * memory[kActivations] * rest;
   e.other_bytes = full.fixed * memory[kFixed] * rest;
-  e.device_bytes = static_cast<double>(gpu->memory_bytes);
+  e.device_bytes = correction.device_bytes.value_or(static_cast<double>(gpu->memory_bytes));
   return e;
 }
 
@@ -286,7 +286,7 @@ std::optional<QuickEstimate> ProjectQuickly(const TrainingJob& job, const Correc
       MaxPeak(MemoryOf(job, *gpu), FactorsOf<kMemoryTerms>(correction.peak), nullptr);
   return QuickEstimate{seconds * std::exp(RestAt(kStepShape, correction.step, place)),
                        peak * std::exp(RestAt(kPeakShape, correction.peak, place)),
-                       static_cast<double>(gpu->memory_bytes)};
+                       correction.device_bytes.value_or(static_cast<double>(gpu->memory_bytes))};
 }
 
 double LayoutLikeness(const TrainingJob& a, const TrainingJob& b) {
@@ -300,8 +300,10 @@ Correction FitMemory(std::span<const Measured> runs) {
     const GpuSpec* gpu = FindGpu(run.job.gpu);
     if (gpu == nullptr || !TermsOf(run.job, *gpu)) continue;
     ++c.runs;
+    if (run.device_bytes) c.device_bytes = run.device_bytes;
     if (!run.out_of_memory && !(run.peak_bytes && *run.peak_bytes > 0)) continue;
-    const double limit = kUsable * static_cast<double>(gpu->memory_bytes);
+    const double limit =
+        kUsable * run.device_bytes.value_or(static_cast<double>(gpu->memory_bytes));
     const double measured = run.out_of_memory ? 1.04 * limit : *run.peak_bytes;
     peaks.push_back({PlaceOf(run.job), std::log(measured),
                      run.out_of_memory ? kCutNoise : kPeakNoise, run.out_of_memory,

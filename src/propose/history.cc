@@ -1,6 +1,9 @@
 #include "history.h"
 
 #include <algorithm>
+#include <string_view>
+
+#include "attune/base/text.h"
 
 namespace attune::rules {
 namespace {
@@ -54,6 +57,21 @@ std::optional<double> PeakOf(const RunRecord& run) {
   return static_cast<double>(peak);
 }
 
+// PyTorch says it when an allocation fails: "GPU 1 has a total capacity of 79.11 GiB of which ...".
+std::optional<double> CapacityOf(const RunRecord& run) {
+  if (!run.end || run.end->detail.end != RunEnd::kOomGpu) return std::nullopt;
+  constexpr std::string_view kBefore = "total capacity of ", kUnit = " GiB";
+  const std::string_view line = run.end->detail.evidence;
+  const std::size_t at = line.find(kBefore);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = line.substr(at + kBefore.size());
+  const std::size_t end = rest.find(kUnit);
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::optional<double> gib = ParseDouble(rest.substr(0, end));
+  if (!gib || !(*gib > 0)) return std::nullopt;
+  return *gib * 1024 * 1024 * 1024;
+}
+
 void AddShares(const RunRecord& run, Measured& m) {
   if (!run.diagnosis || run.diagnosis->source != "trace") return;
   for (const Bottleneck& b : run.diagnosis->bottlenecks) {
@@ -92,6 +110,7 @@ History HistoryOf(const CampaignState& s) {
       ++g.timed;
     }
     if (oom) g.measured.out_of_memory = true;
+    if (const auto capacity = CapacityOf(run)) g.measured.device_bytes = capacity;
     if (const auto peak = PeakOf(run); peak && !oom) {
       g.measured.peak_bytes = std::max(*peak, g.measured.peak_bytes.value_or(0));
     }

@@ -52,6 +52,7 @@ struct Measured {
   // Of the step, from a profiler trace: communication under no compute, and GPUs idle because the
   // host launches too late.
   std::optional<double> exposed_communication, host_bound;
+  std::optional<double> device_bytes = {};  // what the job said the GPU has
 };
 
 // A formula with a factor for each of its terms, fitted to runs, plus a smooth rest near the runs
@@ -70,6 +71,9 @@ struct FittedTerms {
 // What a campaign's runs say about the formulas. Default: the formulas as they are.
 struct Correction {
   FittedTerms step, peak;
+  // Of the device, where a run told it: a part of it may be taken by others, or it is not the one
+  // of the data sheet.
+  std::optional<double> device_bytes;
   int runs = 0;
   // Median of |predicted / measured - 1| over the measured steps: by the bare formulas, and by what
   // the runs before each had taught. Absent without runs.

@@ -178,6 +178,20 @@ TEST(Fit, AnOutOfMemoryEndThatWasForeseenSaysNothingNew) {
   EXPECT_DOUBLE_EQ(Project(j, Fit(runs))->peak_bytes, Project(j)->peak_bytes);
 }
 
+TEST(Fit, ADeviceThatToldItsSizeIsTakenAtItsWord) {
+  const TrainingJob j = Large(2, 8, 16);
+  const double sheet = Project(j)->device_bytes;
+  std::vector<Measured> runs = {{Large(2, 8, 8), {}, {}, true, {}, {}}};
+  runs[0].device_bytes = 0.6 * sheet;
+  const Correction c = Fit(runs);
+  EXPECT_DOUBLE_EQ(Project(j, c)->device_bytes, 0.6 * sheet);
+  EXPECT_DOUBLE_EQ(ProjectQuickly(j, c)->device_bytes, 0.6 * sheet);
+  EXPECT_GT(Project(j, c)->OutOfMemoryChance(), Project(j)->OutOfMemoryChance());
+  // The end on a small device is no sign that the job needs more than a large one has.
+  runs[0].device_bytes.reset();
+  EXPECT_GT(Project(j, Fit(runs))->peak_bytes, Project(j, c)->peak_bytes);
+}
+
 TEST(FitMemory, IsFitWithoutTheSteps) {
   const std::vector<Measured> runs = {{Large(2, 8, 16), 90.0, 120e9, false, {}, {}},
                                       {Large(2, 8, 8), {}, {}, true, {}, {}},
