@@ -42,8 +42,9 @@ std::optional<Action> UserWish(const CampaignState& s) {
       });
     });
     if (unfinished == 0) return Done{143, "detached; jobs go on"};
-    return Done{143, fmt::format("detached; {} launches are still to be cancelled: resume sees to it",
-                                 unfinished)};
+    return Done{143,
+                fmt::format("detached; {} launches are still to be cancelled: resume sees to it",
+                            unfinished)};
   }
   if (*s.user_wish == "cancel") {
     std::vector<Fact> facts;
@@ -82,11 +83,11 @@ std::optional<Action> Unsettled(const CampaignState& s) {
   return std::nullopt;
 }
 
-std::optional<Action> Watch(const CampaignState& s, Instant now) {
+std::optional<Action> Watch(const CampaignState& s, Instant now, FoundSound* sound) {
   for (const LaunchRecord* launch : s.OpenLaunches()) {
     for (const RunPlan& plan : launch->intent.runs) {
       const RunRecord& run = s.runs.at(plan.id);
-      if (auto stop = WatchRun(s, run, now)) return Record{{std::move(*stop)}};
+      if (auto stop = WatchRun(s, run, now, sound)) return Record{{std::move(*stop)}};
     }
   }
   for (const LaunchRecord* launch : s.OpenLaunches()) {
@@ -379,7 +380,7 @@ Action DecideSearching(const CampaignState& s, Instant now, const SessionLimits&
           "its hold of {} GPU-h does not fit beside {} charged, {} held and the final "
           "stage's {}",
           ShowGpuHours(launch.hold), ShowGpuHours(s.ledger.Charged()), ShowGpuHours(s.ledger.held),
-          ShowGpuHours(Reserve(s)));
+          ShowGpuHours(KeptForFinal(s)));
       const std::string why = Affordable(s, launch.hold, true) ? WallSpent(s) : money;
       return Record{{TurnedBack{proposal->id,
                                 proposal->proposal,
@@ -404,13 +405,13 @@ Action DecideSearching(const CampaignState& s, Instant now, const SessionLimits&
 
 }  // namespace
 
-Action Decide(const CampaignState& s, Instant now, const SessionLimits& limits) {
+Action Decide(const CampaignState& s, Instant now, const SessionLimits& limits, FoundSound* sound) {
   if (auto action = Notices(s)) return *action;
   if (s.Ended()) return Done{EndCode(s), s.phase_reason};
   if (auto action = UserWish(s)) return *action;
   if (s.paused) return Done{s.paused->exit_code, s.paused->why};
   if (auto action = Unsettled(s)) return *action;
-  if (auto action = Watch(s, now)) return *action;
+  if (auto action = Watch(s, now, sound)) return *action;
   if (auto action = CloseVoid(s)) return *action;
   if (auto action = Judge(s)) return *action;
   if (auto action = WaitForOpen(s, now)) return *action;

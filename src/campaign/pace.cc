@@ -42,8 +42,8 @@ double MedianStep(const std::vector<Step>& steps) {
 
 bool ProfilesRuns(const CampaignState& s) {
   // A profiler that ended a run is not asked again: the runs are worth more than the traces.
-  // The simulated cluster's jobs have no folder to write to.
-  return IsProfiled(s.recipe) && s.recipe.launcher.kind != "sim" &&
+  return IsProfiled(s.recipe) &&
+         (s.recipe.launcher.kind != "sim" || (s.opened && s.opened->run_root == kTracedSimRoot)) &&
          std::none_of(s.runs.begin(), s.runs.end(),
                       [](const auto& r) { return EndedByProfile(r.second); });
 }
@@ -170,16 +170,30 @@ int FinalBlocksWanted(const CampaignState& s) {
   return asked > 0 ? asked : 3;
 }
 
-GpuMillis Reserve(const CampaignState& s) {
+namespace {
+
+GpuMillis ReserveOf(const CampaignState& s, int blocks) {
   if (!PaceOf(s)) return {};
-  GpuMillis reserve{HoldFor(s, FinalLimit(s)).value * FinalBlocksWanted(s)};
+  GpuMillis reserve{HoldFor(s, FinalLimit(s)).value * blocks};
   if (NeedsRehearsal(s)) reserve += HoldFor(s, LaunchLimit(s, 2));
   return reserve;
 }
 
+}  // namespace
+
+GpuMillis Reserve(const CampaignState& s) { return ReserveOf(s, FinalBlocksWanted(s)); }
+
+GpuMillis KeptForFinal(const CampaignState& s) {
+  const bool asked = s.opened && s.opened->policy.final_blocks > 0;
+  const bool won = !s.leader.run.empty();
+  const int blocks = FinalBlocksWanted(s);
+  const int fewest = static_cast<int>(Thresholds{}.final_blocks_clear);
+  return ReserveOf(s, asked || won ? blocks : std::min(blocks, fewest));
+}
+
 bool Affordable(const CampaignState& s, GpuMillis hold, bool keep_reserve) {
   if (!s.budget) return true;  // "auto", not computed yet: bounded by the number of launches
-  const GpuMillis kept = keep_reserve ? Reserve(s) : GpuMillis{};
+  const GpuMillis kept = keep_reserve ? KeptForFinal(s) : GpuMillis{};
   return s.ledger.Charged() + s.ledger.held + hold + kept <= *s.budget;
 }
 

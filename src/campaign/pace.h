@@ -45,6 +45,11 @@ int FinalBlocksWanted(const CampaignState& s);
 // Steps of the rehearsal's first run: few, and many where graphs or overlaps fail late.
 int RehearsalStepsWanted(const CampaignState& s);
 
+// Of the reserve (campaign.h) what a launch of the search has to leave: all of it. Only a search
+// without a win yet may count on two blocks, which suffice where money is short (control_plane.md
+// section 4), unless the user asked for a number of them: a third one of a winner that there is not
+// must not keep it from being found.
+GpuMillis KeptForFinal(const CampaignState& s);
 // charged + holds + new hold <= budget - reserve. Calibration and final launches keep no reserve.
 bool Affordable(const CampaignState& s, GpuMillis hold, bool keep_reserve);
 // budget.wall, counted from the campaign's opening: a launch that begins now and takes its whole

@@ -25,7 +25,7 @@ bool AskedBefore(const CampaignState& s, const Effective& candidate) {
 std::optional<std::string> PrefilterMemory(const CampaignState& s, const Proposal& proposal,
                                            const Effective& candidate) {
   if (!s.opened || !s.opened->policy.prefilter) return std::nullopt;
-  const std::optional<Estimate> estimate = ProjectCandidate(s, candidate);
+  const std::optional<Estimate> estimate = ProjectCandidateMemory(s, candidate);
   if (!estimate || estimate->MemoryShare() <= kNearMemory) return std::nullopt;
   const std::string projection = fmt::format(
       "projected peak {:.1f} GB, {:.0f}% of the device's memory (weights and optimizer "

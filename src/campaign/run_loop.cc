@@ -5,6 +5,7 @@ namespace attune {
 
 Result<CampaignEnd> RunCampaign(CampaignState& state, const CampaignParts& parts) {
   Effects effects(parts);
+  FoundSound sound;
   const auto fold = [&](const std::vector<Event>& events) {
     for (const Event& event : events) {
       state = Apply(std::move(state), event);
@@ -18,7 +19,7 @@ Result<CampaignEnd> RunCampaign(CampaignState& state, const CampaignParts& parts
     ATTUNE_TRY(const std::vector<Event> wishes, parts.journal.TakeWishes(parts.clock.Now()));
     fold(wishes);
     if (parts.on_tick) parts.on_tick(state, parts.clock.Now());
-    const Action action = Decide(state, parts.clock.Now(), parts.limits);
+    const Action action = Decide(state, parts.clock.Now(), parts.limits, &sound);
     if (const auto* done = std::get_if<Done>(&action)) return CampaignEnd{done->code, done->why};
     ATTUNE_RETURN_IF_ERROR(parts.journal.CheckLease());
     ATTUNE_TRY(std::vector<Fact> facts, effects.Perform(action, state));

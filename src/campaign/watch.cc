@@ -158,7 +158,8 @@ Correctness CheckBlock(const CampaignState& s, const RunRecord& run) {
   return c;
 }
 
-std::optional<StopAsked> WatchRun(const CampaignState& s, const RunRecord& run, Instant now) {
+std::optional<StopAsked> WatchRun(const CampaignState& s, const RunRecord& run, Instant now,
+                                  FoundSound* sound) {
   const RunId& id = run.plan.id;
   if (!run.started || run.end || run.stop) return std::nullopt;
   if (run.plan.steps_wanted > 0 && !run.steps.empty() &&
@@ -170,18 +171,26 @@ std::optional<StopAsked> WatchRun(const CampaignState& s, const RunRecord& run, 
                                  run.steps.front().iteration, run.plan.start_iteration + 1)};
   }
   if (IsCompared(s, run)) {
-    if (!run.block.empty()) {
+    const auto known = [&](std::set<RunId> FoundSound::*runs) {
+      return sound != nullptr && (sound->*runs).contains(id);
+    };
+    const auto remember = [&](std::set<RunId> FoundSound::*runs) {
+      if (sound != nullptr) (sound->*runs).insert(id);
+    };
+    if (!run.block.empty() && !known(&FoundSound::blocks)) {
       const Correctness block = CheckBlock(s, run);
       if (block.refused) {
         return StopAsked{id, StopWhy::kReadback, block.findings,
                          "the job does not run what was intended"};
       }
+      remember(&FoundSound::blocks);
     }
-    if (!run.steps.empty()) {
+    if (!run.steps.empty() && !known(&FoundSound::first_steps)) {
       const Correctness first = CheckFirstStep(s, run);
       if (first.refused) {
         return StopAsked{id, StopWhy::kStep0, first.findings, "the step-0 loss moved"};
       }
+      remember(&FoundSound::first_steps);
     }
   }
   if (run.failure && run.failure->fatal) {
@@ -222,8 +231,8 @@ int StepsUntilDecision(const CampaignState& s, const RunRecord& run) {
     return static_cast<int>(run.plan.profile_last - run.steps.back().iteration);
   }
   const bool look_is_next = MayBeLookedAt(s, run) && !need.look;
-  return std::max(1, look_is_next ? std::min(need.look_missing, need.steps_missing)
-                                  : need.steps_missing);
+  return std::max(
+      1, look_is_next ? std::min(need.look_missing, need.steps_missing) : need.steps_missing);
 }
 
 }  // namespace attune

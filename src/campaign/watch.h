@@ -4,12 +4,14 @@
 
 #include <optional>
 
+#include "attune/campaign/campaign.h"
 #include "attune/gates/measurement_check.h"
 #include "attune/model/campaign.h"
 
 namespace attune {
 
-std::optional<StopAsked> WatchRun(const CampaignState& s, const RunRecord& run, Instant now);
+std::optional<StopAsked> WatchRun(const CampaignState& s, const RunRecord& run, Instant now,
+                                  FoundSound* sound = nullptr);
 // When WatchRun may next have something to say although no step arrives.
 Instant NextDeadline(const CampaignState& s, const RunRecord& run);
 // Further steps after which a decision may fall; 1 until the first step is there.

@@ -32,6 +32,7 @@ class RunCommand final : public Command {
     options.Word("--launcher", launcher_, {"slurm", "ssh", "local", "sim"},
                  "instead of the recipe's launcher.kind; sim: a rehearsal");
     options.Text("--world", world_, "FILE|FAMILY:SEED", "the world of --launcher sim");
+    options.Flag("--traces", traces_, "its runs are profiled too, as real ones are");
     options.Int("--final-blocks", final_blocks_, 1, "blocks of the final stage");
     options.Duration("--run-limit", run_limit_, "longest that one run may take");
     options.Duration("--hold", hold_, "hold Slurm's nodes this long, and run in the allocation");
@@ -57,7 +58,7 @@ class RunCommand final : public Command {
   RunFlags flags_;
   std::optional<std::int64_t> seed_, final_blocks_;
   std::optional<Millis> run_limit_, hold_;
-  bool if_changed_ = false, dry_run_ = false, recalibrate_ = false;
+  bool if_changed_ = false, dry_run_ = false, recalibrate_ = false, traces_ = false;
   std::vector<std::string> set_, set_file_;
 };
 
@@ -120,6 +121,7 @@ Result<bool> SameWorld(Store& store, const std::optional<CampaignRow>& row, cons
   if (!row || open.world.empty()) return true;
   ATTUNE_TRY(const CampaignState state, LoadState(store, row->id));
   return state.opened->world == WorldName(open.world) &&
+         (state.opened->run_root == kTracedSimRoot) == open.traces &&
          state.opened->policy.seed == open.policy.seed;
 }
 
@@ -239,10 +241,15 @@ Result<int> RunCommand::Run(Wire& wire) {
   if (!rehearse && !world_.empty()) {
     return Fail(ErrorCode::kInvalidInput, "--world goes with --launcher sim");
   }
+  if (!rehearse && traces_) {
+    return Fail(ErrorCode::kInvalidInput, "--traces goes with --launcher sim",
+                "runs on a real cluster are profiled unless the recipe says profile: {off: true}");
+  }
   if (rehearse) Rehearse(loaded);
   ATTUNE_TRY(OpenFlags open, Opening(wire, loaded));
   open.source = RecipeSource{set, set_file_};
   if (rehearse) open.world = world_.empty() ? std::string(kDefaultWorld) : world_;
+  open.traces = traces_;
   if (dry_run_) return DryRun(wire, loaded, open);
   ATTUNE_TRY(SessionFlags session, flags_.Session(wire));
   ATTUNE_TRY(const std::optional<int> held, Hold(wire, loaded, open, session.in_allocation));

@@ -44,6 +44,7 @@ struct OpenFlags {
   std::optional<Millis> run_limit;
   Policy policy;
   std::string world;  // --launcher sim: where its jobs run; empty: on a real launcher
+  bool traces = false;  // of them: simulated runs are profiled too
   bool recalibrate = false;  // measure the baseline anew, whatever earlier campaigns know
   std::optional<RecipeSource> source;  // kept for resume where the store has a folder
 };

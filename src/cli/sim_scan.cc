@@ -17,8 +17,10 @@ namespace {
 
 constexpr std::size_t kStarts = 200;
 
-bool RefusingDefect(const Finding& finding) {
-  if (finding.severity == Severity::kRefuse) return true;
+// What refuses a candidate. Of a baseline these are cautions (it is the user's own working recipe),
+// and here candidates are checked in its place.
+bool Refuses(const Finding& finding) {
+  if (finding.severity == Severity::kRefuse || finding.rule.starts_with("legality.")) return true;
   for (const DefectRow& row : BuiltInRules().defects) {
     if (finding.rule == "defect." + std::string(row.id)) return row.refuse;
   }
@@ -230,7 +232,7 @@ void ForEachLayout(const TrainingJob& base, const F& f) {
 
 Legality::Legality(const Recipe& recipe) : recipe_(recipe) {
   for (const Finding& f : CheckBaseline(recipe_, BuiltInRules(), {})) {
-    if (RefusingDefect(f)) met_.push_back(f.rule);
+    if (Refuses(f)) met_.push_back(f.rule);
   }
 }
 
@@ -238,7 +240,7 @@ bool Legality::Check(const Effective& config) const {
   Recipe candidate = recipe_;
   candidate.base = config;
   for (const Finding& f : CheckBaseline(candidate, BuiltInRules(), {})) {
-    if (RefusingDefect(f) && std::find(met_.begin(), met_.end(), f.rule) == met_.end()) {
+    if (Refuses(f) && std::find(met_.begin(), met_.end(), f.rule) == met_.end()) {
       return false;
     }
   }

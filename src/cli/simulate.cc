@@ -88,7 +88,7 @@ Result<CampaignId> OpenSimulated(Store& store, const LoadedRecipe& loaded, const
   opened.recipe_hash = loaded.hash;
   opened.stack_fingerprint = StackOf(*world);
   opened.attune_version = kVersion;
-  opened.run_root = "sim";
+  opened.run_root = std::string(flags.traces ? kTracedSimRoot : kSimRoot);
   opened.policy = flags.policy;
   ATTUNE_TRY(const SkillInUse skill, SkillOf(opened));
   opened.skill_version = skill.Get().version;
@@ -144,6 +144,7 @@ Result<std::unique_ptr<Simulation>> TakeUpSimulation(Store& store, const Campaig
         fmt::format("the world {} is not what it was when the campaign began", opened.world),
         "restore it, or start a new campaign with attune run");
   }
+  const bool traced = opened.run_root == kTracedSimRoot;
   ATTUNE_TRY(const std::vector<Event> events, store.Load(state.id));
   std::map<LaunchId, sim::PastLaunch> past;
   for (const Event& event : events) {
@@ -159,10 +160,16 @@ Result<std::unique_ptr<Simulation>> TakeUpSimulation(Store& store, const Campaig
   }
   std::vector<sim::PastLaunch> open;
   for (auto& [id, launch] : past) {
-    if (state.launches.at(id).state != LaunchState::kEnded) open.push_back(std::move(launch));
+    const LaunchRecord& record = state.launches.at(id);
+    // Of an ended launch only the traces are still wanted, until its runs have their diagnoses.
+    const bool read = std::all_of(
+        record.intent.runs.begin(), record.intent.runs.end(),
+        [&](const RunPlan& plan) { return state.runs.at(plan.id).diagnosis.has_value(); });
+    if (record.state != LaunchState::kEnded || (traced && !read)) open.push_back(std::move(launch));
   }
-  return std::make_unique<Simulation>(SetupOf(state.recipe, world, opened.policy.seed),
-                                      state.last_at, std::move(open));
+  sim::ClusterSetup setup = SetupOf(state.recipe, world, opened.policy.seed);
+  if (traced) setup.trace_root = store.folder() + "/runs";
+  return std::make_unique<Simulation>(std::move(setup), state.last_at, std::move(open));
 }
 
 }  // namespace attune::cli

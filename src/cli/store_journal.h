@@ -16,7 +16,7 @@ class StoreJournal final : public Journal {
       : store_(store), writer_(writer), clock_(clock), last_beat_(clock.Monotonic()) {}
 
   Result<std::vector<Event>> Append(std::vector<Fact> facts, Instant at) override {
-    Result<std::vector<Event>> events = writer_.Append(facts, at);
+    Result<std::vector<Event>> events = writer_.Append(std::move(facts), at);
     if (events) last_beat_ = clock_.Monotonic();
     return events;
   }

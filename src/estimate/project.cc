@@ -271,7 +271,7 @@ std::optional<Estimate> Project(const TrainingJob& job, const Correction& correc
   e.weights_bytes = full.weights * memory[kWeights] * rest;
   e.activation_bytes = full.activations * memory[kActivations] * rest;
   e.other_bytes = full.fixed * memory[kFixed] * rest;
-  e.device_bytes = static_cast<double>(gpu->memory_bytes);
+  e.device_bytes = correction.device_bytes.value_or(static_cast<double>(gpu->memory_bytes));
   return e;
 }
 
@@ -286,23 +286,45 @@ std::optional<QuickEstimate> ProjectQuickly(const TrainingJob& job, const Correc
       MaxPeak(MemoryOf(job, *gpu), FactorsOf<kMemoryTerms>(correction.peak), nullptr);
   return QuickEstimate{seconds * std::exp(RestAt(kStepShape, correction.step, place)),
                        peak * std::exp(RestAt(kPeakShape, correction.peak, place)),
-                       static_cast<double>(gpu->memory_bytes)};
+                       correction.device_bytes.value_or(static_cast<double>(gpu->memory_bytes))};
 }
 
 double LayoutLikeness(const TrainingJob& a, const TrainingJob& b) {
   return Likeness(PlaceOf(a), PlaceOf(b));
 }
 
-Correction Fit(std::span<const Measured> runs) {
+Correction FitMemory(std::span<const Measured> runs) {
   Correction c;
-  std::vector<Target> steps, peaks;
-  std::vector<StepTerms> kept;
+  std::vector<Target> peaks;
+  for (const Measured& run : runs) {
+    const GpuSpec* gpu = FindGpu(run.job.gpu);
+    if (gpu == nullptr || !TermsOf(run.job, *gpu)) continue;
+    ++c.runs;
+    if (run.device_bytes) c.device_bytes = run.device_bytes;
+    if (!run.out_of_memory && !(run.peak_bytes && *run.peak_bytes > 0)) continue;
+    const double limit =
+        kUsable * run.device_bytes.value_or(static_cast<double>(gpu->memory_bytes));
+    const double measured = run.out_of_memory ? 1.04 * limit : *run.peak_bytes;
+    peaks.push_back({PlaceOf(run.job), std::log(measured),
+                     run.out_of_memory ? kCutNoise : kPeakNoise, run.out_of_memory,
+                     [stages = MemoryOf(run.job, *gpu)](const double* f) {
+                       MemoryFactors factors;
+                       std::copy(f, f + kMemoryTerms, factors.begin());
+                       return MaxPeak(stages, factors, nullptr);
+                     }});
+  }
+  c.peak = FitTerms<kMemoryTerms>(kPeakShape, peaks);
+  return c;
+}
+
+Correction Fit(std::span<const Measured> runs) {
+  Correction c = FitMemory(runs);
+  std::vector<Target> steps;
   for (const Measured& run : runs) {
     const GpuSpec* gpu = FindGpu(run.job.gpu);
     if (gpu == nullptr) continue;
     const std::optional<StepTerms> terms = TermsOf(run.job, *gpu);
     if (!terms) continue;
-    ++c.runs;
     const std::vector<double> place = PlaceOf(run.job);
     if (run.step_seconds && *run.step_seconds > 0) {
       steps.push_back(
@@ -329,19 +351,8 @@ Correction Fit(std::span<const Measured> runs) {
     share(run.exposed_communication,
           [](const StepParts& p) { return p.tp + p.ep + p.cp + p.pp + p.dp; });
     share(run.host_bound, [](const StepParts& p) { return p.host; });
-    const double limit = kUsable * static_cast<double>(gpu->memory_bytes);
-    if (run.out_of_memory || (run.peak_bytes && *run.peak_bytes > 0)) {
-      const double measured = run.out_of_memory ? 1.04 * limit : *run.peak_bytes;
-      peaks.push_back({place, std::log(measured), run.out_of_memory ? kCutNoise : kPeakNoise,
-                       run.out_of_memory, [stages = MemoryOf(run.job, *gpu)](const double* f) {
-                         MemoryFactors factors;
-                         std::copy(f, f + kMemoryTerms, factors.begin());
-                         return MaxPeak(stages, factors, nullptr);
-                       }});
-    }
   }
   c.step = FitTerms<kTerms>(kStepShape, steps);
-  c.peak = FitTerms<kMemoryTerms>(kPeakShape, peaks);
   Errors(runs, c);
   return c;
 }

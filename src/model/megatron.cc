@@ -253,18 +253,22 @@ class Resolution {
         if (!n || *n < 0 || *n > 100'000) return std::nullopt;
         times = *n;
       }
-      for (std::int64_t i = 0; i < times; ++i) {
-        for (Text item : Split(term.substr(1, close - 1), ',')) {
-          item = Trim(item);
-          if (item == "1") {
-            ones = true;
-          } else if (item == "0" && !ones) {
-            ++zeros;
-          } else {
-            return std::nullopt;
-          }
+      if (times == 0) continue;
+      std::int64_t zeros_here = 0;
+      bool ones_here = false;
+      for (Text item : Split(term.substr(1, close - 1), ',')) {
+        item = Trim(item);
+        if (item == "1") {
+          ones_here = true;
+        } else if (item == "0" && !ones && !ones_here) {
+          ++zeros_here;
+        } else {
+          return std::nullopt;
         }
       }
+      if (times > 1 && ones_here && zeros_here > 0) return std::nullopt;  // zeros behind ones
+      zeros += times * zeros_here;
+      ones = ones || ones_here;
     }
     return zeros;
   }

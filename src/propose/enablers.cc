@@ -90,7 +90,7 @@ std::string WhyNotTogether(const CampaignState& s, const AgentDesk& desk, const 
   const GateVerdict verdict = vet(alone);
   const Finding* why = verdict.FirstRefusal();
   if (why != nullptr && !why->rule.starts_with("duplicate")) return {};
-  const std::optional<Estimate> estimate = ProjectCandidate(s, candidate);
+  const std::optional<Estimate> estimate = ProjectCandidateMemory(s, candidate);
   if (estimate && estimate->MemoryShare() > kNearMemory) return {};
   return fmt::format(
       "{} alone is legal and fits as far as is known, so {} may not ride along: propose one lever, "

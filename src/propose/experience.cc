@@ -13,12 +13,26 @@ std::vector<Measured> ExperienceOf(const CampaignState& s) {
   return rules::HistoryOf(s).measured;
 }
 
-std::optional<Estimate> ProjectCandidate(const CampaignState& s, const Effective& candidate) {
+namespace {
+
+template <class FitRuns>
+std::optional<Estimate> ProjectBy(const CampaignState& s, const Effective& candidate,
+                                  const FitRuns& fit) {
   if (s.recipe.framework != Framework::kMegatronLm) return std::nullopt;
   const auto job = ResolveMegatron(candidate.args, candidate.env, s.recipe.workload);
   const auto* resolved = std::get_if<TrainingJob>(&job);
   if (resolved == nullptr) return std::nullopt;
-  return Project(*resolved, Fit(ExperienceOf(s)));
+  return Project(*resolved, fit(ExperienceOf(s)));
+}
+
+}  // namespace
+
+std::optional<Estimate> ProjectCandidate(const CampaignState& s, const Effective& candidate) {
+  return ProjectBy(s, candidate, [](const auto& runs) { return Fit(runs); });
+}
+
+std::optional<Estimate> ProjectCandidateMemory(const CampaignState& s, const Effective& candidate) {
+  return ProjectBy(s, candidate, [](const auto& runs) { return FitMemory(runs); });
 }
 
 std::string WhereTimeGoes(const Estimate& e) {

@@ -9,7 +9,10 @@ namespace attune::rules {
 namespace {
 
 constexpr double kNovel = 0.05;  // chance that a trait which no run had yet meets a defect
-constexpr double kReach = 0.5;   // likeness of a failure that counts against a job
+// The same of two traits that no run had together. Most known defects hang on two: a move of one
+// lever makes a few such pairs, a joint move of four some forty.
+constexpr double kNovelPair = 0.02;
+constexpr double kReach = 0.5;  // likeness of a failure that counts against a job
 constexpr double kRepeats = 0.8, kClearlySmaller = 0.85;
 constexpr double kSameAgain = 0.97;    // where what is to blame is certainly there again
 constexpr std::size_t kFamily = 2;     // suspects that make a job one of the same family
@@ -49,6 +52,14 @@ double Hazards::Repeat(const Trial& t, const TrainingJob& job, double peak_bytes
     if (then && peak_bytes < kClearlySmaller * then->peak_bytes) return 0;
   }
   return kRepeats * alike;
+}
+
+double Hazards::OfNovelPairs(const TrainingJob& job) const {
+  const std::set<std::string> single = TraitsOf(job), all = TraitsAndPairsOf(job);
+  const auto novel = std::count_if(all.begin(), all.end(), [&](const std::string& trait) {
+    return !single.contains(trait) && !sound_.contains(trait);
+  });
+  return 1 - std::pow(1 - kNovelPair, static_cast<double>(novel));
 }
 
 double Hazards::Of(const TrainingJob& job, double peak_bytes) const {

@@ -17,6 +17,10 @@ class Hazards {
 
   // Chance, 0 to 1, for a job that is projected to peak at so many bytes.
   double Of(const TrainingJob& job, double peak_bytes) const;
+  // Chance beside it that two things which no sound run had together do not go together. Which of
+  // two moves is tried first is judged with it, whether one is worth a launch at all without: the
+  // only way to learn of a pair is to launch it.
+  double OfNovelPairs(const TrainingJob& job) const;
 
  private:
   // Of one launch that hung, crashed, grew out of memory or trained something else: what it had and

@@ -1,17 +1,33 @@
 #include "history.h"
 
 #include <algorithm>
+#include <string_view>
+
+#include "attune/base/text.h"
 
 namespace attune::rules {
 namespace {
 
 constexpr std::size_t kFewestSteps = 3;  // of a run that was stopped early
 
-std::optional<TrainingJob> JobOf(const CampaignState& s, const RunRecord& run) {
-  auto job = ResolveMegatron(run.plan.user.args, run.plan.user.env, s.recipe.workload);
-  if (auto* resolved = std::get_if<TrainingJob>(&job)) return std::move(*resolved);
-  return std::nullopt;
-}
+// What each configuration of the campaign resolves to, once: many runs share one.
+class Jobs {
+ public:
+  explicit Jobs(const CampaignState& s) : s_(s) {}
+  // Runs of one configuration get the same object.
+  const std::optional<TrainingJob>& Of(const RunRecord& run) {
+    const Effective& user = run.plan.user;
+    const auto [at, fresh] = of_.try_emplace(CanonicalHash(user));
+    if (!fresh) return at->second;
+    auto job = ResolveMegatron(user.args, user.env, s_.recipe.workload);
+    if (auto* resolved = std::get_if<TrainingJob>(&job)) at->second = std::move(*resolved);
+    return at->second;
+  }
+
+ private:
+  const CampaignState& s_;
+  std::map<std::string, std::optional<TrainingJob>> of_;
+};
 
 // Seconds of a step: of the measurement; of a run that was stopped early, of the steps it made
 // after warming up.
@@ -41,6 +57,21 @@ std::optional<double> PeakOf(const RunRecord& run) {
   return static_cast<double>(peak);
 }
 
+// PyTorch says it when an allocation fails: "GPU 1 has a total capacity of 79.11 GiB of which ...".
+std::optional<double> CapacityOf(const RunRecord& run) {
+  if (!run.end || run.end->detail.end != RunEnd::kOomGpu) return std::nullopt;
+  constexpr std::string_view kBefore = "total capacity of ", kUnit = " GiB";
+  const std::string_view line = run.end->detail.evidence;
+  const std::size_t at = line.find(kBefore);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = line.substr(at + kBefore.size());
+  const std::size_t end = rest.find(kUnit);
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::optional<double> gib = ParseDouble(rest.substr(0, end));
+  if (!gib || !(*gib > 0)) return std::nullopt;
+  return *gib * 1024 * 1024 * 1024;
+}
+
 void AddShares(const RunRecord& run, Measured& m) {
   if (!run.diagnosis || run.diagnosis->source != "trace") return;
   for (const Bottleneck& b : run.diagnosis->bottlenecks) {
@@ -61,26 +92,25 @@ struct Group {
 
 History HistoryOf(const CampaignState& s) {
   History h;
-  std::map<std::string, std::size_t> place;
+  Jobs jobs(s);
+  std::map<const TrainingJob*, std::size_t> place;
   std::vector<Group> groups;
   for (const auto& [id, run] : s.runs) {
     if (!run.judged || run.purpose == Purpose::kComponentTest) continue;
     if (run.judged->standing == Standing::kEnvironment) continue;
-    std::optional<TrainingJob> job = JobOf(s, run);
+    const std::optional<TrainingJob>& job = jobs.Of(run);
     if (!job) continue;
     const bool oom = run.end && run.end->detail.end == RunEnd::kOomGpu;
     const std::optional<double> seconds = SecondsOf(s, run, *job);
-    const auto [at, fresh] = place.emplace(CanonicalHash(run.plan.user), groups.size());
-    if (fresh) {
-      groups.emplace_back();
-      groups.back().measured.job = std::move(*job);
-    }
+    const auto [at, fresh] = place.emplace(&*job, groups.size());
+    if (fresh) groups.emplace_back().measured.job = *job;
     Group& g = groups[at->second];
     if (seconds) {
       g.seconds += *seconds;
       ++g.timed;
     }
     if (oom) g.measured.out_of_memory = true;
+    if (const auto capacity = CapacityOf(run)) g.measured.device_bytes = capacity;
     if (const auto peak = PeakOf(run); peak && !oom) {
       g.measured.peak_bytes = std::max(*peak, g.measured.peak_bytes.value_or(0));
     }
@@ -96,7 +126,7 @@ History HistoryOf(const CampaignState& s) {
     Trial t;
     t.run = run;
     t.proposal = &p;
-    t.job = JobOf(s, *run);
+    t.job = jobs.Of(*run);
     if (t.job) t.seconds = SecondsOf(s, *run, *t.job);
     t.won = run->judged->standing == Standing::kWin || run->judged->leads;
     t.out_of_memory = run->end && (run->end->detail.end == RunEnd::kOomGpu ||

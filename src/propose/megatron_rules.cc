@@ -23,13 +23,13 @@ namespace {
 
 using namespace rules;
 
-constexpr double kTightest = 0.06;     // chance of running out of memory that a launch may have
+constexpr double kTightest = 0.04;     // chance of running out of memory that a launch may have
 constexpr std::size_t kLookedAt = 64;  // best by mean that are projected with uncertainty
 constexpr std::size_t kPerLever = 3;   // of each lever, whatever the others promise
 constexpr double kAnswers = 1.15, kNoAnswer = 0.9;  // weight of levers that (don't) answer
 // Expected relative gain below which no launch is made: at first, and more for each launch of the
 // baseline that the search could have paid for, and for each launch since the last win.
-constexpr double kWorthALaunch = 0.010, kTiring = 0.005, kImpatience = 0.008;
+constexpr double kWorthALaunch = 0.010, kTiring = 0.006, kImpatience = 0.008;
 constexpr double kChanceOfWin = 0.20;
 constexpr double kNear = 2.8;          // times sigma: where a fresh pair decides, about
 constexpr double kPairLaunches = 3.5;  // what it costs
@@ -58,6 +58,7 @@ struct Ranked {
   Estimate estimate;
   double mean = 0, sd = 0;  // of the log gain over the leader
   double worth = 0;         // expected improvement, weighed by risk and diagnosis
+  double order = 0;         // the same with what may go wrong among things never seen together
   double chance = 0;        // of a gain above the band
 };
 
@@ -95,7 +96,8 @@ class Search {
     std::vector<Ranked> ranked = Rank(space);
     const bool spent = NothingMoves() || (!history_.any_win && history_.since_win >= kNullPatience);
     for (const Ranked& r : ranked) {
-      if (spent || !Worthwhile(r)) break;
+      if (spent) break;
+      if (!Worthwhile(r)) continue;
       if (auto proposal = Propose(space, r)) return *proposal;
     }
     return Stop(ranked, spent);
@@ -127,7 +129,7 @@ class Search {
     }
     AddStack(space, ranked);
     std::stable_sort(ranked.begin(), ranked.end(),
-                     [](const Ranked& a, const Ranked& b) { return a.worth > b.worth; });
+                     [](const Ranked& a, const Ranked& b) { return a.order > b.order; });
     return ranked;
   }
 
@@ -154,15 +156,20 @@ class Search {
     const double least = std::log1p(Band());
     r.chance = NormalMass((r.mean - least) / r.sd) * (1 - oom);
     const double ends_well = (1 - oom) * (1 - hazards_->Of(candidate.job, e->peak_bytes));
+    const double together = 1 - hazards_->OfNovelPairs(candidate.job);
     double weight = std::pow(ends_well, kCaution) * (1 - kUnshippable * AboveHeadroom(*e));
     if (!history_.named.empty()) weight *= Answers(candidate.Primary()) ? kAnswers : kNoAnswer;
     // Near the band the control plane measures again, candidate and leader twice each.
     const double near = kNear * (s_.calibration ? s_.calibration->sigma : 0.01);
     const double again =
         NormalMass((r.mean - least + near) / r.sd) - NormalMass((r.mean - least - near) / r.sd);
-    r.worth = oom > kTightest ? -1
-                              : ExpectedImprovement(r.mean, r.sd, least) * weight -
-                                    again * kPairLaunches * Bar();
+    const auto worth = [&](double weight_of_gain) {
+      if (oom > kTightest) return -1.0;
+      return ExpectedImprovement(r.mean, r.sd, least) * weight_of_gain -
+             again * kPairLaunches * Bar();
+    };
+    r.worth = worth(weight);
+    r.order = worth(weight * std::pow(together, kCaution));
     r.candidate = std::move(candidate);
     r.estimate = *e;
     out.push_back(std::move(r));
@@ -326,11 +333,14 @@ class Search {
     } else if (ranked.empty()) {
       wish.reason = "nothing legal is left to try";
     } else {
+      const Ranked& best =
+          *std::max_element(ranked.begin(), ranked.end(),
+                            [](const Ranked& a, const Ranked& b) { return a.worth < b.worth; });
       wish.reason = fmt::format(
           "converged: {} launches; the best move left ({}) is expected to gain {:.1f} %, with a "
           "chance of {:.0f} % to pass the band",
-          launches, ranked.front().candidate.Primary().lever, 100 * std::max(0.0, ranked[0].worth),
-          100 * ranked[0].chance);
+          launches, best.candidate.Primary().lever, 100 * std::max(0.0, best.worth),
+          100 * best.chance);
     }
     std::set<std::string> classes = history_.named;
     if (classes.empty()) classes = {"exposed_communication", "launch_bound", "memory_tight"};

@@ -133,6 +133,7 @@ void JobScript::Start() {
   save_folder_ = setup_.args.Value("--save").value_or("");
   save_interval_ = save_folder_.empty() ? 0 : Flag("--save-interval", 0);
   eval_interval_ = Flag("--eval-iters", 100) > 0 ? Flag("--eval-interval", 1000) : 0;
+  wish_ = TraceWishOf(setup_.args);
   learning_.emplace(world.training, setup_.args, *job_, defects_, setup_.run_seed, start_);
 
   switch (truth_.trouble.failure) {
@@ -187,6 +188,7 @@ void JobScript::NextStep() {
   const bool nan = DefectAt(Effect::kNan, since) != nullptr;
   now_ms_ += ms;
   ++iteration_;
+  if (wish_ && since + 1 == wish_->step) profiled_ = {*wish_, now_ms_ - ms, now_ms_};
   IterationFacts f;
   f.iteration = iteration_;
   f.last = last_;

@@ -13,6 +13,7 @@
 #include "attune/model/arguments.h"
 #include "attune/sim/cluster.h"
 #include "learning.h"
+#include "trace_text.h"
 #include "truth.h"
 
 namespace attune::sim {
@@ -48,6 +49,12 @@ struct JobEnd {
   std::optional<int> exit_code, signal;
 };
 
+// The step that the profiler's flags ask for, once the job has made it.
+struct ProfiledStep {
+  TraceWish wish;
+  double begin_ms = 0, end_ms = 0;  // since the job's start
+};
+
 struct JobSetup {
   const Site* site = nullptr;
   const std::vector<BlockFlag>* block_flags = nullptr;
@@ -73,6 +80,7 @@ class JobScript {
   const JobEnd& end() const { return end_; }
   const std::optional<TrainingJob>& job() const { return job_; }
   const Truth& truth() const { return truth_; }
+  const std::optional<ProfiledStep>& profiled() const { return profiled_; }
   double startup_ms() const { return startup_ms_; }
 
  private:
@@ -102,6 +110,8 @@ class JobScript {
   std::int64_t start_ = 0, iteration_ = 0, last_ = 0, exit_interval_ = 0, save_interval_ = 0,
                eval_interval_ = 0;
   std::string save_folder_;
+  std::optional<TraceWish> wish_;
+  std::optional<ProfiledStep> profiled_;
 };
 
 }  // namespace attune::sim

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 
 #include "attune/base/text.h"
@@ -11,24 +10,13 @@
 #include "log_text.h"
 #include "setup.h"
 #include "trace_text.h"
+#include "write_file.h"
 
 namespace attune::sim {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr Millis kLongWait = std::chrono::hours(1);
 constexpr int kTerminated = 15, kKilled = 9;
-
-Status WriteFile(const std::string& path, const std::string& text) {
-  std::error_code ignored;
-  fs::create_directories(fs::path(path).parent_path(), ignored);
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (!out) return Fail(ErrorCode::kDenied, fmt::format("{} cannot be written", path));
-  return {};
-}
 
 // Megatron-LM's tracker file, in real folders.
 class FolderCheckpoints final : public Checkpoints {
@@ -45,27 +33,6 @@ class FolderCheckpoints final : public Checkpoints {
                     std::to_string(iteration) + "\n");
   }
 };
-
-// The step of the profiler's window, and where its trace goes; nothing without one.
-struct TraceWish {
-  std::int64_t step = 0;
-  int rank = 0;
-  std::string folder;
-};
-std::optional<TraceWish> WishOf(const Arguments& args) {
-  if (!args.Has("--profile") || !args.Has("--use-pytorch-profiler")) return std::nullopt;
-  const auto number = [&](const char* flag, std::int64_t otherwise) {
-    const auto text = args.Value(flag);
-    return text ? ParseInt(*text).value_or(otherwise) : otherwise;
-  };
-  TraceWish wish;
-  wish.step = number("--profile-step-start", 10) + 1;
-  if (const Argument* ranks = args.Find("--profile-ranks"); ranks && !ranks->values.empty()) {
-    wish.rank = static_cast<int>(ParseInt(ranks->values.front()).value_or(0));
-  }
-  wish.folder = args.Value("--tensorboard-dir").value_or("");
-  return wish.folder.empty() ? std::nullopt : std::optional(wish);
-}
 
 class Program {
  public:
@@ -136,16 +103,14 @@ class Program {
       ATTUNE_RETURN_IF_ERROR(
           WriteFile(setup_.truth_file, TruthJson(script.truth(), 1000 * script.truth().step)));
     }
-    const std::optional<TraceWish> wish = WishOf(args_);
+    const std::optional<TraceWish> wish = TraceWishOf(args_);
     if (!wish || steps_ != wish->step || !script.job()) return {};
     TraceStep step;
     step.number = steps_;
     step.seconds = step_ms > 0 ? step_ms / 1000 : script.truth().step / setup_.speed;
     step.begin = clock_.Now();
     step.rank = wish->rank;
-    return WriteFile(
-        fmt::format("{}/node001_{}.{}.pt.trace.json", wish->folder, wish->rank, step.begin.ms),
-        KinetoTrace(*script.job(), script.truth(), step));
+    return WriteTrace(*wish, *script.job(), script.truth(), step);
   }
 
   const ProgramSetup& setup_;

@@ -97,6 +97,8 @@ class SimLauncher final : public Launcher {
                             std::int64_t) override {
     return Fail(ErrorCode::kNotFound, fmt::format("the simulated cluster keeps no file {}", path));
   }
+  Result<std::string> BringHere(const LaunchHandle& handle, const std::string& path,
+                                std::int64_t max_bytes) override;
   Millis ReleaseMargin() const override { return kMargin; }
 
  private:
@@ -360,6 +362,30 @@ Observation SimLauncher::Look(SimJob& job, Instant now) {
   }
   job.told = StateWord(job);
   return o;
+}
+
+// A job's trace is made when somebody wants to read it: most are never looked at, and it is a
+// function of the same things as its log.
+Result<std::string> SimLauncher::BringHere(const LaunchHandle& handle, const std::string& path,
+                                           std::int64_t) {
+  SimJob* job = JobOf(handle.token);
+  if (setup_.trace_root.empty() || job == nullptr) return handle.folder;
+  Settle(*job, clock_.Now());
+  const std::string root = setup_.trace_root + "/" + handle.token.value;
+  for (const SimStage& stage : job->stages) {
+    if (!stage.started || stage.script == nullptr || !stage.script->profiled()) continue;
+    ProfiledStep step = *stage.script->profiled();
+    const bool asked = step.wish.folder.ends_with("/" + path);
+    const bool made = stage.ended && After(*stage.started, step.end_ms) <= *stage.ended;
+    if (!asked || !made || !stage.script->job()) continue;
+    step.wish.folder = root + "/" + path;
+    ATTUNE_RETURN_IF_ERROR(WriteTrace(step.wish, *stage.script->job(), stage.script->truth(),
+                                      {.number = step.wish.step,
+                                       .seconds = (step.end_ms - step.begin_ms) / 1000,
+                                       .begin = After(*stage.started, step.begin_ms),
+                                       .rank = step.wish.rank}));
+  }
+  return root;
 }
 
 Result<std::vector<Observation>> SimLauncher::Observe(std::span<const LaunchHandle> handles,

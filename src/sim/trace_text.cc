@@ -12,6 +12,8 @@
 #include <numeric>
 
 #include "attune/base/check.h"
+#include "attune/base/text.h"
+#include "write_file.h"
 
 namespace attune::sim {
 namespace {
@@ -228,6 +230,25 @@ class Writer {
 
 std::string KinetoTrace(const TrainingJob& job, const Truth& truth, const TraceStep& step) {
   return Writer(job, truth, step).Text();
+}
+
+std::optional<TraceWish> TraceWishOf(const Arguments& args) {
+  if (!args.Has("--profile") || !args.Has("--use-pytorch-profiler")) return std::nullopt;
+  TraceWish wish;
+  const auto start = args.Value("--profile-step-start");
+  wish.step = (start ? ParseInt(*start).value_or(10) : 10) + 1;
+  if (const Argument* ranks = args.Find("--profile-ranks"); ranks && !ranks->values.empty()) {
+    wish.rank = static_cast<int>(ParseInt(ranks->values.front()).value_or(0));
+  }
+  wish.folder = args.Value("--tensorboard-dir").value_or("");
+  return wish.folder.empty() ? std::nullopt : std::optional(wish);
+}
+
+Status WriteTrace(const TraceWish& wish, const TrainingJob& job, const Truth& truth,
+                  const TraceStep& step) {
+  return WriteFile(
+      fmt::format("{}/node001_{}.{}.pt.trace.json", wish.folder, wish.rank, step.begin.ms),
+      KinetoTrace(job, truth, step));
 }
 
 Shares SharesOf(const Terms& terms) {

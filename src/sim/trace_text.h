@@ -4,9 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "attune/base/result.h"
 #include "attune/base/units.h"
+#include "attune/model/arguments.h"
 #include "attune/model/training_job.h"
 #include "truth.h"
 
@@ -22,6 +25,17 @@ struct TraceStep {
 };
 // JSON as torch.profiler writes it.
 std::string KinetoTrace(const TrainingJob& job, const Truth& truth, const TraceStep& step);
+
+// What the profiler's flags ask of a job: the first whole step of the window, of one rank.
+struct TraceWish {
+  std::int64_t step = 0;  // counted from the process's start, the first is 1
+  int rank = 0;
+  std::string folder;
+};
+std::optional<TraceWish> TraceWishOf(const Arguments& args);  // nothing: no trace
+// The file that fulfils it, named as torch.profiler's handler names it. Error: it can't be written.
+Status WriteTrace(const TraceWish& wish, const TrainingJob& job, const Truth& truth,
+                  const TraceStep& step);
 
 // Shares of the step by what a trace can tell apart, from the terms alone: what --truth writes.
 struct Shares {

@@ -209,7 +209,7 @@ Status Writer::Impl::CheckEpoch() {
                           campaign.value, found ? Who(lease) : std::string("nobody")));
 }
 
-Result<std::vector<Event>> Writer::Append(const std::vector<Fact>& facts, Instant at) {
+Result<std::vector<Event>> Writer::Append(std::vector<Fact> facts, Instant at) {
   std::vector<Event> events;
   if (facts.empty()) return events;
   Store::Impl& store = impl_->store;
@@ -224,11 +224,11 @@ Result<std::vector<Event>> Writer::Append(const std::vector<Fact>& facts, Instan
       if (!found) return Fail(ErrorCode::kCorrupt, "the campaign's row is gone");
       last = rows.Int(0);
     }
-    for (const Fact& fact : facts) {
+    for (Fact& fact : facts) {
       if (std::holds_alternative<Opened>(fact)) {
         return Fail(ErrorCode::kInternal, "a campaign is opened once");
       }
-      ATTUNE_TRY(Event event, store.Write(impl_->campaign, last, fact, at));
+      ATTUNE_TRY(Event event, store.Write(impl_->campaign, last, std::move(fact), at));
       last = event.seq;
       events.push_back(std::move(event));
     }
@@ -248,7 +248,7 @@ Result<std::vector<Event>> Writer::Append(const std::vector<Fact>& facts, Instan
 Result<Event> Writer::Append(Fact fact, Instant at) {
   std::vector<Fact> facts;
   facts.push_back(std::move(fact));
-  ATTUNE_TRY(std::vector<Event> events, Append(facts, at));
+  ATTUNE_TRY(std::vector<Event> events, Append(std::move(facts), at));
   return std::move(events.front());
 }
 

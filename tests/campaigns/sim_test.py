@@ -121,11 +121,12 @@ def where_it_lies_changes_nothing(w):
     expect(len(records[0]) == len(records[1]), "one record is longer")
 
 
-def killed_anywhere_it_ends_the_same(w):
+def kill_anywhere(w, *more):
+    """The record of an undisturbed campaign, of one that was killed again and again, and kills."""
     w.write("recipe.yaml", RECIPE.format(command='[python3, pretrain_gpt.py, "{{args}}"]',
                                          more=CLUSTER))
     script(w)
-    p = rehearse(w, "whole", "--world", "default:2")
+    p = rehearse(w, "whole", "--world", "default:2", *more)
     expect(p.code == 0, f"exit {p.code}: {p.text()}")
     whole = export(w, "whole")
     kills = 0
@@ -136,7 +137,7 @@ def killed_anywhere_it_ends_the_same(w):
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         words = ["resume"] if there.returncode == 0 else [
             "run", "recipe.yaml", "--launcher", "sim", "--seed", "3", "--script", "script.jsonl",
-            "--final-blocks", "1", "--world", "default:2"]
+            "--final-blocks", "1", "--world", "default:2", *more]
         child = subprocess.Popen([world.ATTUNE, *words],
                                  cwd=w.folder, env=env, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.DEVNULL)
@@ -150,7 +151,28 @@ def killed_anywhere_it_ends_the_same(w):
     else:
         expect(False, "forty times it did not come to its end in up to two seconds")
     expect(kills > 0, "it was never killed")
-    expect(export(w, "cut") == whole, f"after {kills} kills the record differs")
+    return whole, export(w, "cut"), kills
+
+
+def killed_anywhere_it_ends_the_same(w):
+    whole, cut, kills = kill_anywhere(w)
+    expect(cut == whole, f"after {kills} kills the record differs")
+    expect('"source":"trace"' not in whole, "a campaign without --traces has traces")
+
+
+def with_traces_runs_are_diagnosed_by_them(w):
+    """Also of a launch that had ended when attune was killed: its trace is made again."""
+    whole, cut, kills = kill_anywhere(w, "--traces")
+    diagnoses = [json.loads(line)["body"]["diagnosis"] for line in whole.splitlines()
+                 if '"kind":"diagnosed"' in line]
+    traced = [d for d in diagnoses if d["source"] == "trace"]
+    expect(len(traced) >= 3, f"{len(traced)} of {len(diagnoses)} diagnoses are from a trace: {diagnoses}")
+    for d in traced:
+        expect(os.path.isdir(d["traces"]), f"no folder {d['traces']}")
+    expect(cut.replace(f"{w.folder}/cut/", f"{w.folder}/whole/") == whole,
+           f"after {kills} kills the record differs")
+    p = w.attune("run", "recipe.yaml", "--launcher", "local", "--traces")
+    expect(p.code == 2 and "--traces" in p.text(), f"exit {p.code}: {p.text()}")
 
 
 def a_custom_recipe_is_refused(w):
@@ -202,6 +224,7 @@ def faults_under_the_local_launcher(w):
 
 CASES = {case.__name__: case for case in (
     two_runs_of_one_seed_are_identical, where_it_lies_changes_nothing, killed_anywhere_it_ends_the_same,
+    with_traces_runs_are_diagnosed_by_them,
     a_custom_recipe_is_refused, faults_under_the_local_launcher)}
 
 if __name__ == "__main__":

@@ -12,10 +12,32 @@
 #include "exit_code.h"
 #include "hold.h"
 #include "json_out.h"
+#include "sim_scan.h"
 #include "terminal.h"
 
 namespace attune::cli {
 namespace {
+
+// Of a baseline a broken start-up rule is a caution; a scan asks for candidates, which it refuses.
+TEST(Legality, RefusesWhatTheGatesRefuseOfACandidate) {
+  const Result<LoadedRecipe> loaded =
+      LoadRecipe(std::string(ATTUNE_SOURCE_DIR) + "/examples/glm-4.5-b200x128/recipe.yaml");
+  ASSERT_TRUE(loaded);
+  const Legality legality(loaded->recipe);
+  Effective config = loaded->recipe.base;
+  EXPECT_TRUE(legality.Check(config));
+  config.args.Set("--num-virtual-stages-per-pipeline-rank", {"4"});
+  config.args.Set("--decoder-first-pipeline-num-layers", {"12"});
+  config.args.Set("--decoder-last-pipeline-num-layers", {"8"});
+  EXPECT_TRUE(legality.Check(config));
+  // The recipe overlaps its shared experts, which excludes the overlap of all of them.
+  config.args.Set("--overlap-moe-expert-parallel-comm", {});
+  EXPECT_FALSE(legality.Check(config));
+  config.args.Unset("--moe-shared-expert-overlap");
+  EXPECT_TRUE(legality.Check(config));
+  config.args.Set("--recompute-granularity", {"full"});
+  EXPECT_FALSE(legality.Check(config));
+}
 
 TEST(WantsColour, FollowsTheConventions) {
   struct Row {
@@ -42,10 +64,11 @@ TEST(WantsColour, FollowsTheConventions) {
 }
 
 TEST(WordsInside, AreTheSameWithoutWhatWasMeantForTheOutside) {
-  const std::vector<std::string> words = {"attune", "-C",     "there", "run",  "r.yaml", "--hold",
-                                          "4h",     "--seed", "3",     "--detach"};
-  const std::vector<std::string> inside = {"/opt/attune",     "run",        "r.yaml",  "--seed", "3",
-                                           "--in-allocation", "--no-input", "--state", "/s"};
+  const std::vector<std::string> words = {"attune", "-C", "there",  "run", "r.yaml",
+                                          "--hold", "4h", "--seed", "3",   "--detach"};
+  const std::vector<std::string> inside = {"/opt/attune", "run",     "r.yaml",
+                                           "--seed",      "3",       "--in-allocation",
+                                           "--no-input",  "--state", "/s"};
   EXPECT_EQ(WordsInside(words, "/opt/attune", "/s"), inside);
   EXPECT_EQ(WordsInside({"attune", "-Cthere", "run", "r.yaml", "--hold=4h", "--seed", "3"},
                         "/opt/attune", "/s"),

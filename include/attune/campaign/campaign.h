@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,10 @@
 
 namespace attune {
 
+// Opened.run_root of a campaign on the simulated cluster: its jobs lie nowhere. With the second its
+// runs are profiled, and their traces are made when they are read.
+inline constexpr std::string_view kSimRoot = "sim", kTracedSimRoot = "sim-traced";
+
 // Limits of this session, not of the campaign: not stored, another session may have others.
 struct SessionLimits {
   std::optional<GpuMillis> budget;  // charged since the session began
@@ -29,8 +34,17 @@ struct SessionLimits {
   std::string allocation;  // held one that launches become steps of; empty: each has its own
 };
 
-// The next step. Pure: the same state, time and limits give the same action.
-Action Decide(const CampaignState& state, Instant now, const SessionLimits& limits);
+// Runs whose argument block, or first step, an earlier decision of this process found in order.
+// What that was judged from never changes once it is there, so a running job is not judged by it
+// again at every look. It saves time and changes no decision; nothing of it is stored.
+struct FoundSound {
+  std::set<RunId> blocks, first_steps;
+};
+
+// The next step. Pure: the same state, time and limits give the same action, with `sound` or
+// without.
+Action Decide(const CampaignState& state, Instant now, const SessionLimits& limits,
+              FoundSound* sound = nullptr);
 
 // The measured form's window of the next run: at most `steps` steps, its own files below `scratch`.
 MeasuredWindow WindowFor(const CampaignState& state, int steps, const std::string& scratch);

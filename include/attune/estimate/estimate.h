@@ -52,6 +52,7 @@ struct Measured {
   // Of the step, from a profiler trace: communication under no compute, and GPUs idle because the
   // host launches too late.
   std::optional<double> exposed_communication, host_bound;
+  std::optional<double> device_bytes = {};  // what the job said the GPU has
 };
 
 // A formula with a factor for each of its terms, fitted to runs, plus a smooth rest near the runs
@@ -70,6 +71,9 @@ struct FittedTerms {
 // What a campaign's runs say about the formulas. Default: the formulas as they are.
 struct Correction {
   FittedTerms step, peak;
+  // Of the device, where a run told it: a part of it may be taken by others, or it is not the one
+  // of the data sheet.
+  std::optional<double> device_bytes;
   int runs = 0;
   // Median of |predicted / measured - 1| over the measured steps: by the bare formulas, and by what
   // the runs before each had taught. Absent without runs.
@@ -89,6 +93,9 @@ struct QuickEstimate {
 std::optional<QuickEstimate> ProjectQuickly(const TrainingJob& job, const Correction& correction);
 // Runs in the order in which they ended; those whose GPU is unknown are left out.
 Correction Fit(std::span<const Measured> runs);
+// What Fit says of the peak memory; step times stay as the formulas have them. For who asks only
+// whether a job fits: fitting the steps costs many times as much.
+Correction FitMemory(std::span<const Measured> runs);
 
 // How near two jobs are in layout and switches: 1 for the same, towards 0 for very different ones.
 double LayoutLikeness(const TrainingJob& a, const TrainingJob& b);

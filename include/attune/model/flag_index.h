@@ -22,7 +22,8 @@ constexpr std::uint64_t FlagHash(std::string_view flag) {  // FNV-1a
 struct FlagName {
   std::string_view text;
   std::uint64_t hash = 0;
-  constexpr FlagName(const char* flag)  // NOLINT(google-explicit-constructor): a literal is a name
+  // Never at run time, where two hundred names a look-up would cost as much as all the rest.
+  consteval FlagName(const char* flag)  // NOLINT(google-explicit-constructor): a literal is a name
       : text(flag), hash(FlagHash(text)) {}
   constexpr explicit FlagName(std::string_view flag) : text(flag), hash(FlagHash(flag)) {}
 };

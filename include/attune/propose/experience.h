@@ -20,6 +20,9 @@ inline constexpr double kMostMemory = 1.02, kNearMemory = 0.92;
 // resolved or its GPU is not known.
 std::optional<Estimate> ProjectCandidate(const CampaignState& s, const Effective& candidate);
 
+// The same without what was measured of the step times: for who asks only whether it fits.
+std::optional<Estimate> ProjectCandidateMemory(const CampaignState& s, const Effective& candidate);
+
 // "of the step: compute 52%, host 20%, ...; recomputed 3%".
 std::string WhereTimeGoes(const Estimate& e);
 // "memory by weights and optimizer 40.0, activations 61.2, other 8.0 GB, fullest stage 1".

@@ -44,6 +44,9 @@ struct ClusterSetup {
   std::uint64_t seed = 0;
   Recipe recipe;  // command, workload, stack; base: what Input.of_baseline means
   std::vector<BlockFlag> block_flags;  // sorted by key, one a key
+  // Where the in-process launcher writes the traces of profiled runs, when they are asked for; a
+  // folder of this machine. Empty: nowhere.
+  std::string trace_root = {};
 };
 
 // Wall and monotonic time move together, and only when somebody waits.

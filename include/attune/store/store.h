@@ -175,7 +175,7 @@ class Writer {
   const std::optional<LeaseRow>& TakenFrom() const;
 
   // All facts or none, in one transaction with their projections. Also counts as a beat.
-  Result<std::vector<Event>> Append(const std::vector<Fact>& facts, Instant at);
+  Result<std::vector<Event>> Append(std::vector<Fact> facts, Instant at);
   Result<Event> Append(Fact fact, Instant at);
   // Turns the wishes of other processes into UserAsked events, each exactly once.
   Result<std::vector<Event>> TakeWishes(Instant at);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "harness.h"
+#include "watch.h"
 
 namespace attune {
 namespace {
@@ -45,6 +46,49 @@ TEST(RunCampaign, SameSeedSameEvents) {
     EXPECT_EQ(a.journal.events[i].at, b.journal.events[i].at);
     EXPECT_EQ(FactWord(a.journal.events[i].fact), FactWord(b.journal.events[i].fact));
   }
+}
+
+// The state when the first candidate has shown its argument block and its first steps.
+std::optional<CampaignState> WithARunningCandidate(const Campaign& c) {
+  CampaignState s;
+  s.recipe = c.recipe;
+  for (const Event& event : c.journal.events) {
+    s = Apply(std::move(s), event);
+    if (!std::holds_alternative<StepsSeen>(event.fact)) continue;
+    const RunRecord& run = s.runs.at(std::get<StepsSeen>(event.fact).id);
+    if (run.purpose == Purpose::kCandidate && !run.block.empty()) return s;
+  }
+  return std::nullopt;
+}
+
+TEST(WatchRun, WhatWasFoundSoundIsNotJudgedAgain) {
+  Campaign c(FakeRecipe());
+  ASSERT_TRUE(c.Go());
+  std::optional<CampaignState> s = WithARunningCandidate(c);
+  ASSERT_TRUE(s);
+  RunRecord& run = s->runs.rbegin()->second;
+  FoundSound sound;
+  EXPECT_FALSE(WatchRun(*s, run, s->last_at, &sound));
+  EXPECT_EQ(sound.blocks, std::set<RunId>{run.plan.id});
+  EXPECT_EQ(sound.first_steps, std::set<RunId>{run.plan.id});
+  // Neither changes in a campaign; here they do, which shows who looks.
+  run.block.begin()->second += "x";
+  EXPECT_FALSE(WatchRun(*s, run, s->last_at, &sound));
+  const std::optional<StopAsked> stop = WatchRun(*s, run, s->last_at);
+  ASSERT_TRUE(stop);
+  EXPECT_EQ(stop->why, StopWhy::kReadback);
+}
+
+TEST(WatchRun, ABlockThatIsRefusedIsNotRememberedAsSound) {
+  Campaign c(FakeRecipe());
+  ASSERT_TRUE(c.Go());
+  std::optional<CampaignState> s = WithARunningCandidate(c);
+  ASSERT_TRUE(s);
+  RunRecord& run = s->runs.rbegin()->second;
+  run.block.begin()->second += "x";
+  FoundSound sound;
+  EXPECT_TRUE(WatchRun(*s, run, s->last_at, &sound));
+  EXPECT_TRUE(sound.blocks.empty());
 }
 
 TEST(RunCampaign, ABaselineThatFailsEndsWithItsCause) {

@@ -161,5 +161,30 @@ TEST(Rehearsal, ThatBeginsAtAnotherIterationFails) {
   std::filesystem::remove_all(folder);
 }
 
+// Two blocks of a final stage suffice where money is short: what a third would cost must not keep
+// the search from its first launch.
+TEST(Reserve, ASearchWithoutAWinCountsOnTwoBlocks) {
+  const auto launched = [](double hours, int blocks) {
+    Recipe r = FakeRecipe();
+    r.budget.run_limit = std::chrono::minutes(1);
+    Campaign c(r);
+    c.opening.budget = FromGpuHours(hours);
+    c.opening.policy.final_blocks = blocks;
+    EXPECT_TRUE(c.Go());
+    EXPECT_EQ(BrokenBooks(c), "");
+    const CampaignState s = c.State();
+    EXPECT_LE(s.ledger.Charged().value, s.budget->value);
+    EXPECT_TRUE(!s.calibration || s.Ended()) << hours << " GPU-h: " << s.phase_reason;
+    return s.calibration ? CountsOf(s).launched : -1;
+  };
+  int only_then = 0;
+  for (double hours = 0.05; hours < 1; hours *= 1.05) {
+    const int three = launched(hours, 3), free = launched(hours, 0);
+    EXPECT_GE(free, three) << hours;
+    only_then += three == 0 && free > 0;
+  }
+  EXPECT_GT(only_then, 0);
+}
+
 }  // namespace
 }  // namespace attune

@@ -178,6 +178,33 @@ TEST(Fit, AnOutOfMemoryEndThatWasForeseenSaysNothingNew) {
   EXPECT_DOUBLE_EQ(Project(j, Fit(runs))->peak_bytes, Project(j)->peak_bytes);
 }
 
+TEST(Fit, ADeviceThatToldItsSizeIsTakenAtItsWord) {
+  const TrainingJob j = Large(2, 8, 16);
+  const double sheet = Project(j)->device_bytes;
+  std::vector<Measured> runs = {{Large(2, 8, 8), {}, {}, true, {}, {}}};
+  runs[0].device_bytes = 0.6 * sheet;
+  const Correction c = Fit(runs);
+  EXPECT_DOUBLE_EQ(Project(j, c)->device_bytes, 0.6 * sheet);
+  EXPECT_DOUBLE_EQ(ProjectQuickly(j, c)->device_bytes, 0.6 * sheet);
+  EXPECT_GT(Project(j, c)->OutOfMemoryChance(), Project(j)->OutOfMemoryChance());
+  // The end on a small device is no sign that the job needs more than a large one has.
+  runs[0].device_bytes.reset();
+  EXPECT_GT(Project(j, Fit(runs))->peak_bytes, Project(j, c)->peak_bytes);
+}
+
+TEST(FitMemory, IsFitWithoutTheSteps) {
+  const std::vector<Measured> runs = {{Large(2, 8, 16), 90.0, 120e9, false, {}, {}},
+                                      {Large(2, 8, 8), {}, {}, true, {}, {}},
+                                      {Large(1, 16, 8), 70.0, 150e9, false, {}, {}}};
+  const Correction whole = Fit(runs), memory = FitMemory(runs);
+  EXPECT_EQ(memory.runs, whole.runs);
+  for (const TrainingJob& j : {Large(2, 8, 16), Large(4, 8, 8), Large(1, 16, 16)}) {
+    EXPECT_DOUBLE_EQ(Project(j, memory)->peak_bytes, Project(j, whole)->peak_bytes);
+    EXPECT_DOUBLE_EQ(Project(j, memory)->peak_sd, Project(j, whole)->peak_sd);
+    EXPECT_DOUBLE_EQ(Project(j, memory)->step_seconds, Project(j)->step_seconds);
+  }
+}
+
 TEST(LayoutLikeness, FallsWithEveryDoublingAndSwitch) {
   const TrainingJob j = Large(2, 8, 16);
   EXPECT_DOUBLE_EQ(LayoutLikeness(j, j), 1);

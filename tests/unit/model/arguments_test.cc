@@ -67,8 +67,8 @@ TEST(FlagIndex, FindsTheLastOccurrence) {
   for (int i = 0; i < 5'000; ++i) {
     const Arguments args = Draw(random);
     const FlagIndex index(args);
-    for (const char* flag : {"--a", "--b", "--c", "-d", "--e", "--nope", ""}) {
-      EXPECT_EQ(index.Find(flag), args.Find(flag)) << flag;
+    for (const std::string_view flag : {"--a", "--b", "--c", "-d", "--e", "--nope", ""}) {
+      EXPECT_EQ(index.Find(FlagName(flag)), args.Find(flag)) << flag;
     }
   }
 }

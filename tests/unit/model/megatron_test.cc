@@ -279,9 +279,13 @@ TEST(ResolveMegatron, LeadingDenseLayersAreReadFromTheExpression) {
   EXPECT_EQ(Job(moe + "([0]*3+[1]*29)").shape.dense_layers, 3);
   EXPECT_EQ(Job(moe + "[0,1,1,1]").shape.dense_layers, 1);
   EXPECT_EQ(Job(moe + "1").shape.dense_layers, 0);
+  EXPECT_EQ(Job(moe + "[0]*0+[1]*32").shape.dense_layers, 0);
+  EXPECT_EQ(Job(moe + "[0,0]*2+[0,1]+[1]*26").shape.dense_layers, 5);
   // Dense layers in between have no place in the shape: say what to reckon with.
   EXPECT_EQ(Rule(moe + "2"), "resolve.value --moe-layer-freq");
   EXPECT_EQ(Rule(moe + "[1,0]*16"), "resolve.value --moe-layer-freq");
+  EXPECT_EQ(Rule(moe + "[0,1]*16"), "resolve.value --moe-layer-freq");
+  EXPECT_EQ(Rule(moe + "[0,1]+[0]*2"), "resolve.value --moe-layer-freq");
   EXPECT_EQ(Rule(moe + "__import__('os')"), "resolve.value --moe-layer-freq");
   EXPECT_EQ(Job(moe + "2", 16, {{"dense_layers", "16"}}).shape.dense_layers, 16);
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <deque>
 
 #include "unit/propose/examples.h"
@@ -63,6 +64,37 @@ TEST(Hazards, WhatNoRunHadYetMayMeetADefect) {
   EXPECT_EQ(past.Risk(base), 0);
   EXPECT_GT(past.Risk(other), 0.1);
   EXPECT_LT(past.Risk(other), 0.3);
+}
+
+TEST(Hazards, RiskOfThingsNeverSeenTogetherGrowsFasterThanTheirNumber) {
+  const TrainingJob base = Baseline();
+  TrainingJob one = base, three = base;
+  one.layout.cp = 2;
+  three.layout.cp = 2;
+  three.layout.vp = 2;
+  three.batch.mbs = 2;
+  Past past(base);
+  const Correction none;
+  const auto risk = [&](const TrainingJob& job) {
+    return Hazards(past.history, none).OfNovelPairs(job);
+  };
+  EXPECT_EQ(risk(base), 0);
+  EXPECT_GT(risk(one), 0);
+  EXPECT_LT(std::log(1 - risk(three)), 3 * std::log(1 - risk(one)));
+  // Each was sound alone: what is left is the two and the three of them together.
+  const double before = risk(three);
+  for (const auto set :
+       {+[](TrainingJob& j) { j.layout.cp = 2; }, +[](TrainingJob& j) { j.layout.vp = 2; },
+        +[](TrainingJob& j) { j.batch.mbs = 2; }}) {
+    Measured m;
+    m.job = base;
+    set(m.job);
+    m.step_seconds = 9;
+    past.history.measured.push_back(m);
+  }
+  EXPECT_EQ(risk(one), 0);
+  EXPECT_GT(risk(three), 0);
+  EXPECT_LT(risk(three), before);
 }
 
 TEST(Hazards, AHangGivesUpTheFamilyAndNotTheRest) {

@@ -183,6 +183,23 @@ TEST(MegatronRules, StopsWithAWordOnEachBottleneck) {
   EXPECT_TRUE(classes.contains("exposed_communication") || !campaign.s.leader.run.empty());
 }
 
+TEST(Experience, AnOutOfMemoryLineTellsHowLargeTheDeviceIs) {
+  FakeCampaign campaign(ExampleRecipe("mixtral-8x22b-h100x128"), World(16));
+  RunRecord& run = campaign.s.runs.begin()->second;
+  run.end.emplace();
+  run.end->detail.end = RunEnd::kOomGpu;
+  run.end->detail.evidence =
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total "
+      "capacity of 74.50 GiB of which 1.00 GiB is free.";
+  ASSERT_EQ(ExperienceOf(campaign.s).size(), 1U);
+  EXPECT_EQ(ExperienceOf(campaign.s)[0].device_bytes, 74.5 * 1024 * 1024 * 1024);
+  for (const char* other : {"CUDA out of memory", "total capacity of no GiB", "total capacity of 7",
+                            "total capacity of -1 GiB"}) {
+    run.end->detail.evidence = other;
+    EXPECT_FALSE(ExperienceOf(campaign.s)[0].device_bytes) << other;
+  }
+}
+
 TEST(MegatronRules, SaysThatAnUnknownGpuCanNotBeProjected) {
   Recipe recipe = ExampleRecipe("mixtral-8x22b-h100x128");
   FakeCampaign campaign(recipe, World(16));

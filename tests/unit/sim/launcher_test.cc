@@ -2,7 +2,10 @@
 // and those that only a virtual clock allows.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <utility>
 
 #include "attune/logs/log_parser.h"
 #include "attune/sim/cluster.h"
@@ -252,6 +255,78 @@ TEST_F(SimLauncherTest, ARestartLoadsWhatTheStageBeforeItSaved) {
   ASSERT_TRUE(w.ended());
   EXPECT_NE(w.logs[1].find("iteration        5/"), std::string::npos);
   EXPECT_EQ(Count(w.logs[1], "] iteration "), 2);
+}
+
+class SimTraceTest : public SimLauncherTest {
+ protected:
+  void OpenTraced() {
+    Open();
+    setup_.trace_root = testing::TempDir() + "/sim-traces-" +
+                        testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(setup_.trace_root);
+    Restart({});
+  }
+  // Profiled in its sixth step.
+  LaunchSpec Profiled(const std::string& exit_interval) {
+    return Spec("t-1", {{"--exit-interval", exit_interval, "--profile", "--use-pytorch-profiler",
+                         "--profile-step-start", "5", "--profile-step-end", "7", "--profile-ranks",
+                         "0", "--tensorboard-dir", "sim-traced/t-1/scratch/r001/tensorboard"}});
+  }
+  // The only file below what is brought; empty: there is none.
+  std::string Brought(const LaunchHandle& h) {
+    const auto root = launcher_->BringHere(h, "scratch/r001/tensorboard", 1 << 30);
+    EXPECT_TRUE(root.has_value());
+    const std::string folder = *root + "/scratch/r001/tensorboard";
+    if (!std::filesystem::exists(folder)) return {};
+    std::string text;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      EXPECT_TRUE(text.empty());
+      std::ifstream in(entry.path());
+      text.assign(std::istreambuf_iterator<char>(in), {});
+    }
+    return text;
+  }
+};
+
+TEST_F(SimTraceTest, TheProfiledStepOfARunIsAKinetoTraceOfThatStep) {
+  OpenTraced();
+  const LaunchHandle h = Submit(Profiled("12"));
+  ASSERT_TRUE(WatchUntil(h).ended());
+  const std::string text = Brought(h);
+  EXPECT_NE(text.find("ProfilerStep#6"), std::string::npos);
+  EXPECT_NE(text.find("\"rank\": 0"), std::string::npos);
+  EXPECT_LE(Count(text, "\"ph\""), 20'000);
+}
+
+TEST_F(SimTraceTest, ATraceIsTheSameAfterARestartOnceItsLaunchIsOver) {
+  OpenTraced();
+  const LaunchSpec spec = Profiled("12");
+  const Instant submitted = clock_.Now();
+  const LaunchHandle h = Submit(spec);
+  ASSERT_TRUE(WatchUntil(h).ended());
+  const std::string text = Brought(h);
+  ASSERT_FALSE(text.empty());
+  std::filesystem::remove_all(setup_.trace_root);
+  const PastLaunch past{spec, submitted, {}};
+  Restart({&past, 1});
+  EXPECT_EQ(Brought(h), text);
+}
+
+TEST_F(SimTraceTest, AJobThatEndedBeforeItsProfileLeavesNoTrace) {
+  OpenTraced();
+  const LaunchHandle h = Submit(Profiled("5"));
+  ASSERT_TRUE(WatchUntil(h).ended());
+  EXPECT_TRUE(Brought(h).empty());
+}
+
+TEST_F(SimTraceTest, WithoutAFolderForThemNothingIsWritten) {
+  OpenTraced();
+  const std::string root = std::exchange(setup_.trace_root, "");
+  Restart({});
+  const LaunchHandle h = Submit(Profiled("12"));
+  ASSERT_TRUE(WatchUntil(h).ended());
+  EXPECT_EQ(launcher_->BringHere(h, "scratch/r001/tensorboard", 1 << 30).value(), h.folder);
+  EXPECT_FALSE(std::filesystem::exists(root));
 }
 
 TEST(SimLauncherRefuses, ARecipeThatThePhysicsDoesNotKnow) {

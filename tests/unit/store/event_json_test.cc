@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "attune/base/random.h"
 #include "event_fields.h"
@@ -121,6 +122,39 @@ TEST(EventJson, EveryKindOfFactReadsBackAsItWasWritten) {
       ASSERT_TRUE(again);
       EXPECT_EQ(*again, *body) << FactWord(fact);
     }
+  }
+}
+
+// The text is written without a tree of values, and is what one would print: keys in the order of
+// their bytes, the same digits and escapes. What older versions stored was made that way.
+TEST(EventJson, EveryKindOfFactIsWrittenAsATreeOfItsValuesWouldBe) {
+  Random random(4);
+  for (Fact fact : EveryKind()) {
+    for (int round = 0; round < 60; ++round) {
+      std::visit([&](auto& f) { Filler{random}.Fill(f, Care::kExact); }, fact);
+      const std::string body = EncodeFact(fact).value();
+      EXPECT_EQ(body, nlohmann::json::parse(body).dump()) << FactWord(fact);
+    }
+  }
+}
+
+TEST(EventJson, EscapesAndDigitsAreThoseOfEarlierVersions) {
+  RunEnded ended;
+  ended.detail.cause = std::string("q\"b\\c\x08\x0c\n\r\t\x01\x1f\x7f/\xc3\xbc");
+  EXPECT_NE(EncodeFact(ended).value().find("q\\\"b\\\\c\\b\\f\\n\\r\\t\\u0001\\u001f\x7f/\xc3\xbc"),
+            std::string::npos)
+      << EncodeFact(ended).value();
+  Step step;
+  for (const auto& [number, text] :
+       std::vector<std::pair<double, std::string>>{{1, "1.0"},
+                                                   {-0.0, "-0.0"},
+                                                   {1e22, "1e+22"},
+                                                   {1e15, "1e+15"},
+                                                   {1e-7, "1e-07"},
+                                                   {0.1 + 0.2, "0.30000000000000004"}}) {
+    step.printed_ms = number;
+    const std::string body = EncodeFact(StepsSeen{RunId("r1"), {step}}).value();
+    EXPECT_NE(body.find("\"printed_ms\":" + text + ","), std::string::npos) << body;
   }
 }
 
