@@ -50,7 +50,7 @@ What these figures cannot say:
   on EFA, blame on traits that no sound run had, giving up the family of what hung), and the last constants
   were chosen by what they cost and failed there: these two rows are no hold-out. Nemotron was not looked at.
   The constants of decision 43 were chosen in worlds default:11-50 of GLM-4.5, MiniMax-M2 and Mixtral (some forty
-  settings); the two rows here, their null worlds and the worlds of other kinds were looked at for eight of them.
+  settings); the two rows here, their null worlds and the worlds of other kinds were looked at for ten of them.
 
 EOF
   if [ -n "$made" ]; then
