@@ -5,11 +5,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -54,211 +51,95 @@ struct Trouble {
 
 // ----- writing
 
-// Straight to text: facts are written by the thousand, and a tree of values costs several times the
-// text. The form is that of nlohmann's dump() of such a tree, keys in the order of their bytes
-// included, so events look the same whoever wrote them.
-
 template <class T>
-bool Put(std::string& out, const T& x, Care care, Trouble& t);
+bool Put(json& to, const T& x, Care care, Trouble& t);
 
-void PutEscaped(std::string& out, std::string_view s) {
-  out += '"';
-  for (const char c : s) {
-    switch (c) {
-      case '"':
-      case '\\':
-        out += '\\';
-        out += c;
-        break;
-      case '\b':
-        out += "\\b";
-        break;
-      case '\f':
-        out += "\\f";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-        } else {
-          out += c;
-        }
-    }
-  }
-  out += '"';
-}
+struct ObjectWriter {
+  json& to;
+  Trouble& trouble;
+  bool ok = true;
 
-// The fields of one object. They are visited in the order of the fact and stand in that of names.
-class ObjectWriter {
- public:
-  ObjectWriter(std::string& out, Trouble& trouble) : out_(out), trouble_(trouble) {
-    out_ += '{';
-    begin_ = out_.size();
-    fields_.reserve(16);
-  }
-
-  // Names of fields are plain ASCII: nothing in them is escaped.
   template <class T>
   void operator()(const char* name, const T& x, Care care = Care::kExact) {
-    if (!ok_) return;
-    const std::size_t from = out_.size();
-    out_ += '"';
-    out_ += name;
-    out_ += "\":";
-    ok_ = Put(out_, x, care, trouble_) || trouble_.In(name);
-    out_ += ',';
-    fields_.push_back({name, from, out_.size()});
+    if (!ok) return;
+    ok = Put(to[name], x, care, trouble) || trouble.In(name);
   }
-
-  bool Finish() {
-    if (!ok_) return false;
-    const auto less = [](const Field& a, const Field& b) { return a.name < b.name; };
-    if (!std::is_sorted(fields_.begin(), fields_.end(), less)) {
-      std::sort(fields_.begin(), fields_.end(), less);
-      const std::string visited = out_.substr(begin_);
-      out_.resize(begin_);
-      for (const Field& f : fields_) out_.append(visited, f.from - begin_, f.to - f.from);
-    }
-    Close(out_, '}');
-    return true;
-  }
-
-  // Over the comma of the last element, if there is one.
-  static void Close(std::string& out, char bracket) {
-    if (out.back() == ',') {
-      out.back() = bracket;
-    } else {
-      out += bracket;
-    }
-  }
-
- private:
-  struct Field {
-    std::string_view name;
-    std::size_t from, to;
-  };
-  std::string& out_;
-  Trouble& trouble_;
-  std::size_t begin_ = 0;
-  std::vector<Field> fields_;
-  bool ok_ = true;
 };
 
-bool PutText(std::string& out, const std::string& s, Care care, Trouble& t) {
-  if (IsValidUtf8(s)) {
-    PutEscaped(out, s);
-    return true;
-  }
-  if (care == Care::kExact) {
+bool PutText(json& to, const std::string& s, Care care, Trouble& t) {
+  if (care == Care::kExact && !IsValidUtf8(s)) {
     return t.Raise(fmt::format("text that is not UTF-8: \"{}\"", EscapeForDisplay(s, 80)));
   }
-  out += json(s).dump(-1, ' ', false, json::error_handler_t::replace);  // free text
+  to = s;  // free text: dump() replaces the bad bytes
   return true;
 }
 
-bool PutNumber(std::string& out, double x, Care care, Trouble& t) {
+bool PutNumber(json& to, double x, Care care, Trouble& t) {
   if (std::isfinite(x)) {
-    // nlohmann's own digits: they are not always those of std::to_chars.
-    std::array<char, 64> digits{};
-    char* const end = nlohmann::detail::to_chars(digits.data(), digits.data() + digits.size(), x);
-    out.append(digits.data(), end);
+    to = x;
     return true;
   }
   if (care != Care::kLoose) return t.Raise("a number that is not finite");
-  out += std::isnan(x) ? "\"NaN\"" : x > 0 ? "\"Infinity\"" : "\"-Infinity\"";
-  return true;
-}
-
-void PutInteger(std::string& out, auto x) {
-  std::array<char, 24> digits{};
-  out.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), x).ptr);
-}
-
-template <class T>
-bool PutMap(std::string& out, const std::map<std::string, T>& x, Care care, Trouble& t) {
-  const bool plain =
-      std::all_of(x.begin(), x.end(), [](const auto& entry) { return IsValidUtf8(entry.first); });
-  if (!plain) {
-    // Two bad names must not become two equal keys.
-    std::map<std::string, T> named;
-    for (const auto& [key, value] : x) {
-      const bool bad = !IsValidUtf8(key);
-      if (bad && care == Care::kExact) {
-        return t.Raise(fmt::format("a name that is not UTF-8: \"{}\"", EscapeForDisplay(key, 80)));
-      }
-      named.insert_or_assign(bad ? EscapeForDisplay(key, key.size() * 4) : key, value);
-    }
-    return PutMap(out, named, care, t);
-  }
-  out += '{';
-  for (const auto& [key, value] : x) {
-    PutEscaped(out, key);
-    out += ':';
-    if (!Put(out, value, care, t)) return t.In(key);
-    out += ',';
-  }
-  ObjectWriter::Close(out, '}');
+  to = std::isnan(x) ? "NaN" : x > 0 ? "Infinity" : "-Infinity";
   return true;
 }
 
 template <class T>
-bool Put(std::string& out, const T& x, Care care, Trouble& t) {
+bool Put(json& to, const T& x, Care care, Trouble& t) {
   if constexpr (std::is_same_v<T, bool>) {
-    out += x ? "true" : "false";
+    to = x;
     return true;
   } else if constexpr (std::is_integral_v<T>) {
-    PutInteger(out, x);
+    to = x;
     return true;
   } else if constexpr (std::is_same_v<T, double>) {
-    return PutNumber(out, x, care, t);
+    return PutNumber(to, x, care, t);
   } else if constexpr (std::is_same_v<T, std::string>) {
-    return PutText(out, x, care, t);
+    return PutText(to, x, care, t);
   } else if constexpr (IsId<T>::value) {
-    return PutText(out, x.value, Care::kExact, t);
+    return PutText(to, x.value, Care::kExact, t);
   } else if constexpr (std::is_same_v<T, Millis>) {
-    PutInteger(out, x.count());
+    to = x.count();
     return true;
   } else if constexpr (std::is_same_v<T, GpuMillis>) {
-    PutInteger(out, x.value);
+    to = x.value;
     return true;
   } else if constexpr (std::is_enum_v<T>) {
-    PutEscaped(out, Word(x));
+    to = std::string(Word(x));
     return true;
   } else if constexpr (IsOptional<T>::value) {
-    if (x) return Put(out, *x, care, t);
-    out += "null";
+    if (x) return Put(to, *x, care, t);
+    to = nullptr;
     return true;
   } else if constexpr (IsVector<T>::value) {
-    out += '[';
+    to = json::array();
     for (std::size_t i = 0; i < x.size(); ++i) {
-      if (!Put(out, x[i], care, t)) return t.In(i);
-      out += ',';
+      to.emplace_back();
+      if (!Put(to.back(), x[i], care, t)) return t.In(i);
     }
-    ObjectWriter::Close(out, ']');
     return true;
   } else if constexpr (IsPair<T>::value) {
-    out += '[';
-    if (!Put(out, x.first, care, t)) return t.In(std::size_t{0});
-    out += ',';
-    if (!Put(out, x.second, care, t)) return t.In(std::size_t{1});
-    out += ']';
-    return true;
+    to = json::array({nullptr, nullptr});
+    return (Put(to[0], x.first, care, t) || t.In(std::size_t{0})) &&
+           (Put(to[1], x.second, care, t) || t.In(std::size_t{1}));
   } else if constexpr (IsTextMap<T>::value) {
-    return PutMap(out, x, care, t);
+    to = json::object();
+    for (const auto& [key, value] : x) {
+      if (care == Care::kExact && !IsValidUtf8(key)) {
+        return t.Raise(fmt::format("a name that is not UTF-8: \"{}\"", EscapeForDisplay(key, 80)));
+      }
+      // Replaced here, not by dump(): two bad names must not become two equal keys.
+      const std::string name = IsValidUtf8(key) ? key : EscapeForDisplay(key, key.size() * 4);
+      if (!Put(to[name], value, care, t)) return t.In(name);
+    }
+    return true;
   } else if constexpr (std::is_same_v<T, Arguments>) {
-    return Put(out, x.items(), care, t);
+    return Put(to, x.items(), care, t);
   } else {
-    ObjectWriter writer(out, t);
+    to = json::object();
+    ObjectWriter writer{to, t};
     Fields(writer, x);
-    return writer.Finish();
+    return writer.ok;
   }
 }
 
@@ -451,7 +332,7 @@ std::optional<Fact> FactOf(std::string_view word, std::index_sequence<I...>) {
 }  // namespace
 
 Result<std::string> EncodeFact(const Fact& fact) {
-  std::string body;
+  json body;
   Trouble trouble;
   const bool ok =
       std::visit([&](const auto& f) { return Put(body, f, Care::kExact, trouble); }, fact);
@@ -459,7 +340,7 @@ Result<std::string> EncodeFact(const Fact& fact) {
     return Fail(ErrorCode::kInvalidInput,
                 fmt::format("fact {} can't be stored: {}", FactWord(fact), trouble.Text()));
   }
-  return body;
+  return body.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 Result<Fact> DecodeFact(std::string_view word, std::string_view body) {

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "attune/base/random.h"
 #include "event_fields.h"
@@ -125,19 +124,7 @@ TEST(EventJson, EveryKindOfFactReadsBackAsItWasWritten) {
   }
 }
 
-// The text is written without a tree of values, and is what one would print: keys in the order of
-// their bytes, the same digits and escapes. What older versions stored was made that way.
-TEST(EventJson, EveryKindOfFactIsWrittenAsATreeOfItsValuesWouldBe) {
-  Random random(4);
-  for (Fact fact : EveryKind()) {
-    for (int round = 0; round < 60; ++round) {
-      std::visit([&](auto& f) { Filler{random}.Fill(f, Care::kExact); }, fact);
-      const std::string body = EncodeFact(fact).value();
-      EXPECT_EQ(body, nlohmann::json::parse(body).dump()) << FactWord(fact);
-    }
-  }
-}
-
+// Events stay as they were stored, whatever writes them.
 TEST(EventJson, EscapesAndDigitsAreThoseOfEarlierVersions) {
   RunEnded ended;
   ended.detail.cause = std::string("q\"b\\c\x08\x0c\n\r\t\x01\x1f\x7f/\xc3\xbc");
