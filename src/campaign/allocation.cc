@@ -41,4 +41,14 @@ std::optional<LaunchIntended> MeasureLeader(const CampaignState& s, const std::s
   return PlanMeasured(s, Purpose::kProbe, {leader}, static_cast<int>(tries));
 }
 
+GpuMillis IdleIn(const CampaignState& s, const std::string& allocation, int slots, Instant now) {
+  if (allocation.empty()) return {};
+  std::optional<Instant> last;
+  for (const auto& [id, run] : s.runs) {
+    if (!run.end || AllocationOf(s, run) != allocation) continue;
+    last = last ? std::max(*last, run.ended_at) : run.ended_at;
+  }
+  return last ? ChargeFor(slots, std::max(Millis{0}, now - *last)) : GpuMillis{};
+}
+
 }  // namespace attune

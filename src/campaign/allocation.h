@@ -26,4 +26,8 @@ Calibration NoiseIn(const CampaignState& s, const std::string& allocation);
 // has been, or does not run there twice over, and fresh pairs decide.
 std::optional<LaunchIntended> MeasureLeader(const CampaignState& s, const std::string& allocation);
 
+// What so many slots of it have cost since its last run ended: charged with the next launch. 0
+// before its first run, and for an empty name.
+GpuMillis IdleIn(const CampaignState& s, const std::string& allocation, int slots, Instant now);
+
 }  // namespace attune

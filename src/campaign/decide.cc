@@ -184,9 +184,17 @@ std::optional<Refusal> NotNow(const CampaignState& s, const LaunchIntended& laun
   if (limits.deadline && now + launch.limit > *limits.deadline) {
     return Refusal{5, "the deadline comes before this launch's end"};
   }
-  if (limits.budget &&
-      s.ledger.Charged() - limits.charged_before + s.ledger.held + launch.hold > *limits.budget) {
+  const GpuMillis idle = IdleIn(s, limits.allocation, launch.slots, now);
+  const GpuMillis after = s.ledger.Charged() + s.ledger.held + launch.hold + idle;
+  if (limits.budget && after - limits.charged_before > *limits.budget) {
     return Refusal{5, "the session's budget does not cover the next launch"};
+  }
+  // The hold itself was looked at by whoever plans the launch; a pause in a held allocation was
+  // not.
+  if (s.budget && idle > GpuMillis{} && after > *s.budget) {
+    return Refusal{5,
+                   "the budget does not cover the next launch beside what the held allocation "
+                   "stood idle for; attune resume goes on in another one"};
   }
   return std::nullopt;
 }

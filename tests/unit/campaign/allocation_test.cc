@@ -231,5 +231,33 @@ TEST(HeldAllocation, IdleNodesAreBookedAsIdleAndAreNoOverrun) {
   EXPECT_EQ(BrokenBooks(c), "");
 }
 
+TEST(HeldAllocation, APauseThatTheBudgetDoesNotCoverLaunchesNothing) {
+  Campaign c(FakeRecipe());
+  c.opening.budget = FromGpuHours(50);
+  c.world.allocation = "77-1";
+  c.effect_hook = [&](const char* what) {
+    if (std::string_view(what) == "submit") c.journal.wishes.push_back(UserAsked{"drain"});
+  };
+  ASSERT_TRUE(c.Go());
+  CampaignState s = c.State();
+  ASSERT_EQ(s.launches.size(), 1u);
+  s.user_wish.reset();
+  SessionLimits limits;
+  limits.allocation = "77-1";
+  const auto launches = [&](Millis pause) {
+    const Action action = Decide(s, c.clock.Now() + pause, limits);
+    const auto* done = std::get_if<Done>(&action);
+    if (done == nullptr) return true;
+    EXPECT_EQ(done->code, 5) << done->why;
+    EXPECT_NE(done->why.find("stood idle"), std::string::npos) << done->why;
+    return false;
+  };
+  EXPECT_TRUE(launches(Millis{60'000}));
+  const Millis all{s.budget->value / s.launches.begin()->second.intent.slots};
+  EXPECT_FALSE(launches(all));
+  limits.allocation = "78-1";
+  EXPECT_TRUE(launches(all)) << "another allocation stood idle for nothing";
+}
+
 }  // namespace
 }  // namespace attune
