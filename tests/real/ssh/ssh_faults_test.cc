@@ -9,6 +9,7 @@
 
 #include "attune/base/text.h"
 #include "attune/os/files.h"
+#include "fakes/one_run.h"
 #include "real/ssh/sshd.h"
 
 namespace attune {
@@ -42,18 +43,9 @@ class SshFaults : public testing::Test {
     launcher_ = MakeSshLauncher(options_);
   }
   LaunchSpec Shell(const std::string& text) {
-    LaunchSpec spec;
-    spec.token =
-        Token("attune-r" + std::to_string(getpid()) + "-l" + std::to_string(tokens_.size()));
-    tokens_.push_back(spec.token.value);
-    spec.slots = 2;
-    spec.limit = Millis{60'000};
-    Stage stage;
-    stage.run = RunId("r001");
-    stage.argv = {"/bin/sh", "-c", text};
-    stage.workdir = folder_.path();
-    spec.stages = {stage};
-    return spec;
+    tokens_.push_back("attune-r" + std::to_string(getpid()) + "-l" +
+                      std::to_string(tokens_.size()));
+    return fakes::OneRun(Token(tokens_.back()), {"/bin/sh", "-c", text}, folder_.path());
   }
   // Prints "begun", then ends when the file `go` is made.
   LaunchSpec Waiting() {
@@ -299,20 +291,7 @@ TEST_F(SshFaults, AReadOnlyRunRootIsDeniedAndNothingRuns) {
 }
 
 TEST_F(SshFaults, ArgumentsArriveByteForByteThroughALoginShell) {
-  std::vector<std::string> args = {"two words",
-                                   "it's \"quoted\"",
-                                   "$(touch pwned)`id`",
-                                   "-n",
-                                   "",
-                                   "--",
-                                   "grüße ☃",
-                                   "a\nb",
-                                   "* ? [x] ~ !!",
-                                   "\\",
-                                   "\x01\xff"};
-  for (int i = 0; i < 100; ++i) {
-    args.push_back("--flag-" + std::to_string(i) + "=" + std::string(1'000, 'v'));  // 100 kB
-  }
+  const std::vector<std::string> args = fakes::HostileArguments();
   LaunchSpec spec = Shell(R"(printf '%s\0' "$@")");
   spec.stages[0].argv.push_back("job");
   spec.stages[0].argv.insert(spec.stages[0].argv.end(), args.begin(), args.end());

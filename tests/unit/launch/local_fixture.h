@@ -12,6 +12,7 @@
 
 #include "attune/base/text.h"
 #include "attune/os/files.h"
+#include "fakes/one_run.h"
 #include "run_folder.h"
 #include "unit/launch/local_under_test.h"
 
@@ -51,19 +52,10 @@ class LocalLauncher : public testing::Test {
   void Restart() { launcher_ = MakeLocalLauncher(options_); }
 
   LaunchSpec SpecOf(std::vector<std::string> argv) {
-    LaunchSpec spec;
     // Unique on the machine: processes are looked for by token.
-    spec.token =
-        Token("attune-t" + std::to_string(getpid()) + "-l" + std::to_string(tokens_.size()));
-    tokens_.push_back(spec.token.value);
-    spec.slots = 2;
-    spec.limit = Millis{60'000};
-    Stage stage;
-    stage.run = RunId("r001");
-    stage.argv = std::move(argv);
-    stage.workdir = folder_.path();
-    spec.stages = {stage};
-    return spec;
+    tokens_.push_back("attune-t" + std::to_string(getpid()) + "-l" +
+                      std::to_string(tokens_.size()));
+    return fakes::OneRun(Token(tokens_.back()), std::move(argv), folder_.path());
   }
   LaunchSpec Train(const std::vector<std::string>& args) {
     std::vector<std::string> argv = {BuiltProgram("attune_fake_train"), "--fake-step-ms", "2",

@@ -11,6 +11,7 @@
 #include "attune/base/text.h"
 #include "attune/launch/slurm.h"
 #include "attune/os/process.h"
+#include "fakes/one_run.h"
 #include "unit/launch/local_under_test.h"
 
 namespace attune {
@@ -88,18 +89,9 @@ class InsideLauncherTest : public testing::Test {
   }
 
   LaunchSpec Runs(const std::string& script) {
-    LaunchSpec spec;
-    spec.token =
-        Token("attune-i" + std::to_string(getpid()) + "-l" + std::to_string(tokens_.size()));
-    tokens_.push_back(spec.token.value);
-    spec.slots = 2;
-    spec.limit = Millis{60'000};
-    Stage stage;
-    stage.run = RunId("r001");
-    stage.argv = {"/bin/sh", "-c", script};
-    stage.workdir = folder_.path();
-    spec.stages = {stage};
-    return spec;
+    tokens_.push_back("attune-i" + std::to_string(getpid()) + "-l" +
+                      std::to_string(tokens_.size()));
+    return fakes::OneRun(Token(tokens_.back()), {"/bin/sh", "-c", script}, folder_.path());
   }
   LaunchHandle Start(const LaunchSpec& spec) {
     const auto submitted = launcher_->Submit(spec);

@@ -10,6 +10,7 @@
 #include "attune/base/text.h"
 #include "attune/launch/slurm.h"
 #include "attune/os/files.h"
+#include "fakes/one_run.h"
 #include "run_folder.h"
 #include "unit/launch/local_under_test.h"
 #include "unit/launch/loop_ssh.h"
@@ -69,16 +70,7 @@ class SlurmLogin : public testing::Test {
     ASSERT_EQ(chmod(There("bin/" + name).c_str(), 0700), 0);
   }
   LaunchSpec Shell(const std::string& text) const {
-    LaunchSpec spec;
-    spec.token = token_;
-    spec.slots = 2;
-    spec.limit = Millis{60'000};
-    Stage stage;
-    stage.run = RunId("r001");
-    stage.argv = {"/bin/sh", "-c", text};
-    stage.workdir = folder_.path();
-    spec.stages = {stage};
-    return spec;
+    return fakes::OneRun(token_, {"/bin/sh", "-c", text}, folder_.path());
   }
   // As a campaign does with a submit of unknown fate.
   std::optional<LaunchHandle> Located(const Token& token) {

@@ -12,6 +12,7 @@
 #include "attune/launch/ssh.h"
 #include "attune/os/files.h"
 #include "attune/os/process.h"
+#include "fakes/one_run.h"
 #include "run_folder.h"
 #include "unit/launch/loop_ssh.h"
 #include "unit/launch/ssh_under_test.h"
@@ -59,18 +60,9 @@ class SshLauncher : public testing::Test {
   }
 
   LaunchSpec SpecOf(std::vector<std::string> argv) {
-    LaunchSpec spec;
-    spec.token =
-        Token("attune-s" + std::to_string(getpid()) + "-l" + std::to_string(tokens_.size()));
-    tokens_.push_back(spec.token.value);
-    spec.slots = 2;
-    spec.limit = Millis{60'000};
-    Stage stage;
-    stage.run = RunId("r001");
-    stage.argv = std::move(argv);
-    stage.workdir = folder_.path();
-    spec.stages = {stage};
-    return spec;
+    tokens_.push_back("attune-s" + std::to_string(getpid()) + "-l" +
+                      std::to_string(tokens_.size()));
+    return fakes::OneRun(Token(tokens_.back()), std::move(argv), folder_.path());
   }
   LaunchSpec Shell(const std::string& text) { return SpecOf({"/bin/sh", "-c", text}); }
   LaunchSpec OverHosts(const std::string& text, int nodes, int ranks) {
@@ -246,20 +238,7 @@ TEST_F(SshLauncher, ARunRootThatCantBeWrittenIsAnErrorAndNothingRuns) {
 }
 
 TEST_F(SshLauncher, ArgumentsArriveByteForByteAndNoShellSeesThem) {
-  std::vector<std::string> args = {"two words",
-                                   "it's \"quoted\"",
-                                   "$(touch pwned)`id`",
-                                   "-n",
-                                   "",
-                                   "--",
-                                   "grüße ☃",
-                                   "a\nb",
-                                   "* ? [x] ~ !!",
-                                   "\\",
-                                   "\x01\xff"};
-  for (int i = 0; i < 100; ++i) {
-    args.push_back("--flag-" + std::to_string(i) + "=" + std::string(1'000, 'v'));  // 100 kB
-  }
+  const std::vector<std::string> args = fakes::HostileArguments();
   LaunchSpec spec = SpecOf({"/bin/sh", "-c", R"(printf '%s\0' "$@")", "job"});
   spec.stages[0].argv.insert(spec.stages[0].argv.end(), args.begin(), args.end());
   spec.stages[0].env = {{"WITH", "it's $(odd)\n"}};
