@@ -104,6 +104,17 @@ bool EndedBy(Turn& turn, std::string_view stop, const Expected& expected) {
   return false;
 }
 
+Usage UsageOf(const JsonNode& root, const UsageNames& names) {
+  const JsonNode* usage = root.Find("usage");
+  Usage out;
+  if (usage == nullptr || !usage->IsObject()) return out;
+  out.cached = Count(usage, names.cached);
+  out.cache_written = Count(usage, names.cache_written);
+  out.in = Count(usage, names.input) + out.cached + out.cache_written;
+  out.out = Count(usage, names.output);
+  return out;
+}
+
 std::int64_t Count(const JsonNode* object, std::string_view key) {
   const JsonNode* node = object == nullptr ? nullptr : object->Find(key);
   if (node == nullptr || node->kind != JsonKind::kNumber) return 0;

@@ -12,16 +12,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Usage UsageOf(const JsonNode& root) {
-  const JsonNode* usage = root.Find("usage");
-  Usage out;
-  if (usage == nullptr || !usage->IsObject()) return out;
-  out.cached = Count(usage, "cache_read_input_tokens");
-  out.cache_written = Count(usage, "cache_creation_input_tokens");
-  out.in = Count(usage, "input_tokens") + out.cached + out.cache_written;
-  out.out = Count(usage, "output_tokens");
-  return out;
-}
+constexpr UsageNames kUsage{"input_tokens", "output_tokens", "cache_read_input_tokens",
+                            "cache_creation_input_tokens"};
 
 std::string RefusalOf(const JsonNode& root) {
   const JsonNode* details = root.Find("stop_details");
@@ -62,7 +54,7 @@ Turn ReadAnthropic(const JsonNode& root, const Expected& expected) {
   Turn turn;
   turn.model = TextOf(&root, "model");
   turn.request_id = TextOf(&root, "id");
-  turn.usage = UsageOf(root);
+  turn.usage = UsageOf(root, kUsage);
   const std::string stop = TextOf(&root, "stop_reason");
   if (stop == "refusal") {
     turn.kind = TurnKind::kRefusal;

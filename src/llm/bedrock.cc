@@ -12,16 +12,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Usage UsageOf(const JsonNode& root) {
-  const JsonNode* usage = root.Find("usage");
-  Usage out;
-  if (usage == nullptr || !usage->IsObject()) return out;
-  out.cached = Count(usage, "cacheReadInputTokens");
-  out.cache_written = Count(usage, "cacheWriteInputTokens");
-  out.in = Count(usage, "inputTokens") + out.cached + out.cache_written;
-  out.out = Count(usage, "outputTokens");
-  return out;
-}
+constexpr UsageNames kUsage{"inputTokens", "outputTokens", "cacheReadInputTokens",
+                            "cacheWriteInputTokens"};
 
 const JsonNode* ContentOf(const JsonNode& root) {
   const JsonNode* output = root.Find("output");
@@ -69,7 +61,7 @@ std::string RenderBedrock(const Profile&, const Request& request) {
 
 Turn ReadBedrock(const JsonNode& root, const Expected& expected) {
   Turn turn;
-  turn.usage = UsageOf(root);
+  turn.usage = UsageOf(root, kUsage);
   if (Ended(turn, TextOf(&root, "stopReason"), expected)) return turn;
   std::vector<const JsonNode*> calls;
   std::string text;

@@ -48,6 +48,13 @@ void FormatError(Turn& turn, std::string why);
 // long, or unknown (malformed_model_output and malformed_tool_use among them: ask again).
 bool EndedBy(Turn& turn, std::string_view stop, const Expected& expected);
 
+// What Anthropic and Bedrock count, each under its own names: their `input` leaves out what was
+// read from the cache or written to it.
+struct UsageNames {
+  std::string_view input, output, cached, cache_written;
+};
+Usage UsageOf(const JsonNode& root, const UsageNames& names);
+
 std::int64_t Count(const JsonNode* object, std::string_view key);  // 0: absent or no count
 std::string TextOf(const JsonNode* object, std::string_view key);  // "": absent or no string
 
