@@ -47,18 +47,31 @@ TEST(BudgetWall, SmallerThanTheFirstLaunchLaunchesNothing) {
   EXPECT_TRUE(c.world.Tokens().empty());
 }
 
+// The job saves every twenty iterations, so there is something to rehearse.
+class RehearsalStage : public ::testing::Test {
+ protected:
+  RehearsalStage() {
+    std::string pattern = std::filesystem::temp_directory_path() / "attune-rehearsal.XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    recipe_.base.args.Set("--save", {folder_ + "/user"});
+    recipe_.base.args.Set("--save-interval", {"20"});
+    recipe_.measure.instrument_remove = {"--save", "--save-interval"};
+  }
+  ~RehearsalStage() override { std::filesystem::remove_all(folder_); }
+  void UseFolder(Campaign& c) const {
+    c.world.run_root = folder_;
+    c.opening.run_root = folder_;
+  }
+
+  std::string folder_;
+  Recipe recipe_ = FakeRecipe();
+};
+
 // The rehearsal's first job is taken away: the next one decides, and the winner does not fall.
-TEST(Rehearsal, SpoiledByTheEnvironmentIsTriedAgainOnce) {
-  std::string pattern = std::filesystem::temp_directory_path() / "attune-rehearsal.XXXXXX";
-  const std::string folder = mkdtemp(pattern.data());
+TEST_F(RehearsalStage, SpoiledByTheEnvironmentIsTriedAgainOnce) {
   for (const int spoiled : {1, 2}) {
-    Recipe r = FakeRecipe();
-    r.base.args.Set("--save", {folder + "/user"});
-    r.base.args.Set("--save-interval", {"20"});
-    r.measure.instrument_remove = {"--save", "--save-interval"};
-    Campaign c(r);
-    c.world.run_root = folder;
-    c.opening.run_root = folder;
+    Campaign c(recipe_);
+    UseFolder(c);
     int rehearsals = 0;
     c.world.fault = [&](const LaunchSpec& spec, int) {
       fakes::FakeFault fault;
@@ -75,7 +88,6 @@ TEST(Rehearsal, SpoiledByTheEnvironmentIsTriedAgainOnce) {
     EXPECT_EQ(s.finals.front().passed, spoiled == 1) << s.finals.front().reason;
     EXPECT_EQ(BrokenBooks(c), "");
   }
-  std::filesystem::remove_all(folder);
 }
 
 // Baseline and winner take turns at being first over the blocks that count, whatever was lost.
@@ -109,18 +121,11 @@ TEST(FinalStage, ASpoiledBlockIsMadeAgainInItsOwnOrder) {
 }
 
 // The user's log interval stays in the rehearsal: twenty steps print three lines and are all done.
-TEST(Rehearsal, KeepsTheUsersLogIntervalAndCountsStepsNotLines) {
-  std::string pattern = std::filesystem::temp_directory_path() / "attune-rehearsal.XXXXXX";
-  const std::string folder = mkdtemp(pattern.data());
-  Recipe r = FakeRecipe();
-  r.base.args.Set("--save", {folder + "/user"});
-  r.base.args.Set("--save-interval", {"20"});
-  r.base.args.Set("--log-interval", {"10"});
-  r.measure.instrument_remove = {"--save", "--save-interval"};
-  r.measure.instrument_set["--log-interval"] = "1";
-  Campaign c(r);
-  c.world.run_root = folder;
-  c.opening.run_root = folder;
+TEST_F(RehearsalStage, KeepsTheUsersLogIntervalAndCountsStepsNotLines) {
+  recipe_.base.args.Set("--log-interval", {"10"});
+  recipe_.measure.instrument_set["--log-interval"] = "1";
+  Campaign c(recipe_);
+  UseFolder(c);
   const Result<CampaignEnd> end = c.Go();
   ASSERT_TRUE(end) << end.error().message;
   const CampaignState s = c.State();
@@ -135,30 +140,22 @@ TEST(Rehearsal, KeepsTheUsersLogIntervalAndCountsStepsNotLines) {
     EXPECT_EQ(run.end->detail.end, RunEnd::kCompleted) << run.end->detail.cause;
   }
   EXPECT_EQ(rehearsed, 1);
-  std::filesystem::remove_all(folder);
 }
 
 // A job that begins elsewhere than the measured one did is not what was verified.
-TEST(Rehearsal, ThatBeginsAtAnotherIterationFails) {
-  std::string pattern = std::filesystem::temp_directory_path() / "attune-rehearsal.XXXXXX";
-  const std::string folder = mkdtemp(pattern.data());
-  Recipe r = FakeRecipe();
-  r.base.args.Set("--save", {folder + "/user"});
-  r.base.args.Set("--save-interval", {"20"});
-  r.base.args.Set("--ckpt-step", {"400"});
-  r.measure.instrument_remove = {"--save", "--save-interval"};
-  r.measure.instrument_set["--ckpt-step"] = "40";
-  Campaign c(r);
-  c.world.run_root = folder;
-  c.opening.run_root = folder;
+TEST_F(RehearsalStage, ThatBeginsAtAnotherIterationFails) {
+  recipe_.base.args.Set("--ckpt-step", {"400"});
+  recipe_.measure.instrument_set["--ckpt-step"] = "40";
+  Campaign c(recipe_);
+  UseFolder(c);
   const Result<CampaignEnd> end = c.Go();
   ASSERT_TRUE(end) << end.error().message;
   const CampaignState s = c.State();
   ASSERT_FALSE(s.finals.empty()) << end->code << " " << end->why;
   EXPECT_FALSE(s.finals.front().passed);
-  EXPECT_NE(s.finals.front().reason.find("rehearsal began at iteration 401, expected 41"), std::string::npos)
+  EXPECT_NE(s.finals.front().reason.find("rehearsal began at iteration 401, expected 41"),
+            std::string::npos)
       << s.finals.front().reason;
-  std::filesystem::remove_all(folder);
 }
 
 // Two blocks of a final stage suffice where money is short: what a third would cost must not keep
