@@ -37,7 +37,7 @@ LaunchSpec SpecOf(const CampaignState& state, const LaunchIntended& intent, cons
     stage.run = plan.id;
     stage.argv = plan.argv;
     stage.env = std::move(env);
-    stage.workdir = recipe.launcher.workdir.empty() ? recipe.folder : recipe.launcher.workdir;
+    stage.workdir = JobFolder(recipe);
     const bool trains = intent.purpose != Purpose::kComponentTest;
     if (trains) {
       const Workload& w = recipe.workload;

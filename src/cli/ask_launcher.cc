@@ -25,21 +25,17 @@ constexpr Millis kAnHour = std::chrono::hours(1);
 constexpr Millis kNodePatience = std::chrono::minutes(2);
 constexpr const char* kBusiest = "ps -eo pid,pcpu,args --sort=-pcpu | head -n 6";
 
-std::string WorkdirOf(const Recipe& recipe) {
-  return recipe.launcher.workdir.empty() ? recipe.folder : recipe.launcher.workdir;
-}
-
 std::vector<CheckRow> AskThisMachine(const Recipe& recipe) {
   const auto failed = [](ErrorCode code, std::string text) {
     return FailedRow(kExitNoLaunch, "launcher", {code, std::move(text), ""});
   };
   std::vector<CheckRow> rows;
-  const std::string folder = WorkdirOf(recipe);
+  const std::string folder = JobFolder(recipe);
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
     return {failed(ErrorCode::kNotFound, fmt::format("{} is no folder", folder))};
   }
-  // A script is started by its copy: that it can be read is what has to be so.
+  // The recipe's reader has read the script, and a copy of it is started: there is nothing to find.
   Result<std::string> program = ScriptPath(recipe);
   if (program->empty()) {
     const os::Environment node = os::NodeEnvironment(os::OwnEnvironment());
@@ -78,7 +74,7 @@ std::vector<CheckRow> AskThisMachine(const Recipe& recipe) {
 
 void AskHost(const Recipe& recipe, const SshOptions& options, const std::string& host,
              const std::string& program, std::vector<CheckRow>& rows) {
-  const std::string workdir = WorkdirOf(recipe);
+  const std::string workdir = JobFolder(recipe);
   const std::string what = "host " + host;
   const auto there = [&](const std::string& command) {
     return fmt::format("ssh -o BatchMode=yes {} {}", host, ShellQuote(command));

@@ -47,7 +47,7 @@ Result<std::string> BatchScriptFor(const CampaignState& s, const Effective& form
     script.stage.argv = {"/bin/bash", "-c",
                          ScriptLine(recipe, script.stage.env, script.stage.argv)};
   }
-  script.stage.workdir = launcher.workdir.empty() ? recipe.folder : launcher.workdir;
+  script.stage.workdir = JobFolder(recipe);
   script.stage.kind = recipe.ranks;
   script.stage.nodes = std::max(1, (w.gpus + w.gpus_per_node - 1) / w.gpus_per_node);
   script.stage.ranks = recipe.ranks == RanksKind::kNone ? 0 : std::min(w.gpus, w.gpus_per_node);

@@ -28,13 +28,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMaxTrackerBytes = 64;
-constexpr std::int64_t kMaxLaunchScript = 4 << 20;  // as the recipe's reader has it
 
 std::string Absolute(const Recipe& recipe, const std::string& path) {
   if (path.empty() || path.front() == '/') return path;
-  const std::string& root =
-      recipe.launcher.workdir.empty() ? recipe.folder : recipe.launcher.workdir;
-  return (fs::path(root) / path).lexically_normal().string();
+  return (fs::path(JobFolder(recipe)) / path).lexically_normal().string();
 }
 
 // Nothing that the measurements rest on may change under a campaign.
@@ -142,7 +139,7 @@ Result<std::string> StackFingerprint(const Recipe& recipe) {
     all += "\n" + file + " " + Sha256Hex(bytes);
   }
   if (const std::string script = ScriptPath(recipe); !script.empty()) {
-    ATTUNE_TRY(const std::string bytes, os::ReadFileBounded(script, kMaxLaunchScript));
+    ATTUNE_TRY(const std::string bytes, os::ReadFileBounded(script, kMaxScriptBytes));
     all += "\nlaunch script " + Sha256Hex(bytes);
   }
   return Sha256Hex(all);
@@ -278,7 +275,7 @@ Result<SessionEnd> RunSession(Store& store, const CampaignId& id, const SessionF
   }
   std::string script;
   if (const std::string path = ScriptPath(state.recipe); !path.empty() && !simulated) {
-    ATTUNE_TRY(script, os::ReadFileBounded(path, kMaxLaunchScript));
+    ATTUNE_TRY(script, os::ReadFileBounded(path, kMaxScriptBytes));
   }
   CampaignParts parts{
       .journal = journal,

@@ -129,9 +129,7 @@ std::string ScriptLine(const Recipe& recipe, const Env& env, const std::vector<s
 }
 
 std::string ShellLine(const Recipe& recipe, const Env& env, const std::vector<std::string>& argv) {
-  const std::string& folder =
-      recipe.launcher.workdir.empty() ? recipe.folder : recipe.launcher.workdir;
-  std::string line = "cd " + ShellQuote(folder) + " &&";
+  std::string line = "cd " + ShellQuote(JobFolder(recipe)) + " &&";
   if (!recipe.launcher.script.empty()) return line + " " + ScriptLine(recipe, env, argv);
   if (!env.empty()) line += " env";
   for (const auto& [name, value] : env) line += " " + ShellQuote(name + "=" + value);

@@ -115,7 +115,7 @@ std::vector<SlurmCheck> CheckSlurmNode(const Recipe& recipe, SlurmOptions option
     stage.workdir = "/";
     spec.stages.push_back(std::move(stage));
   };
-  look("workdir", recipe.launcher.workdir.empty() ? recipe.folder : recipe.launcher.workdir);
+  look("workdir", JobFolder(recipe));
   const bool image = recipe.launcher.container.image.starts_with('/');
   if (image) look("image", recipe.launcher.container.image);
 

@@ -52,6 +52,10 @@ std::vector<std::string> RenderCommand(const Recipe& recipe, const Arguments& ar
   return argv;
 }
 
+const std::string& JobFolder(const Recipe& recipe) {
+  return recipe.launcher.workdir.empty() ? recipe.folder : recipe.launcher.workdir;
+}
+
 std::string ScriptPath(const Recipe& recipe) {
   const std::string& script = recipe.launcher.script;
   return script.empty() || script.front() == '/' ? script : recipe.folder + "/" + script;

@@ -13,8 +13,6 @@
 namespace attune {
 namespace {
 
-constexpr std::size_t kMaxScriptBytes = 4 << 20;
-
 bool IsName(std::string_view text) {
   return !text.empty() && text.size() <= 64 && text.front() != '.' && text.front() != '-' &&
          std::all_of(text.begin(), text.end(), [](char c) {

@@ -180,6 +180,9 @@ struct Recipe {
 // "{{args}}" they are appended.
 std::vector<std::string> RenderCommand(const Recipe& recipe, const Arguments& args);
 
+// The folder in which the job starts, absolute: launcher.workdir, else the recipe's own.
+const std::string& JobFolder(const Recipe& recipe);
+
 // Where launcher.script lies, absolute; empty: the recipe has a command.
 std::string ScriptPath(const Recipe& recipe);
 

@@ -6,6 +6,7 @@
 // in levers", and `help` with what to do. No message ever holds the value of a refused secret.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -51,6 +52,9 @@ struct LoadWarning {
   std::string at;
   std::string text;
 };
+
+// Of the user's own launch script (launcher.script).
+inline constexpr std::int64_t kMaxScriptBytes = 4 << 20;
 
 // A word in the user's own script that starts or ends jobs that are not ours to touch
 // (control_plane.md section 2b). `run` refuses them unless launcher.script.trusted.
