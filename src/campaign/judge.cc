@@ -226,10 +226,11 @@ bool NeedsPair(const CampaignState& s, const RunRecord& run) {
   if (FromEnd(s, run) || StoppedFor(run, StopWhy::kEarlyLoss) || PairOf(s, run) != nullptr) {
     return false;
   }
-  const std::optional<Comparison> c =
-      CompareOnce(s, run, Measured(s, run, StoppedFor(run, StopWhy::kEarlyWin)));
+  Judged j = Measured(s, run, StoppedFor(run, StopWhy::kEarlyWin));
+  const std::optional<Comparison> c = CompareOnce(s, run, j);
   // With a band of many percent "near" reaches below zero: what measured slower is not asked again.
-  return c && c->near_band && c->gain > 0;
+  // Nor is what can't lead however fast it is: its own run has shown that it trains something else.
+  return c && c->near_band && c->gain > 0 && PassesCorrectness(s, run, j);
 }
 
 std::optional<Judged> JudgeRun(const CampaignState& s, const RunRecord& run) {

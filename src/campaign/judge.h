@@ -10,7 +10,8 @@ namespace attune {
 
 // nullopt: not yet, a fresh pair has to decide first (NeedsPair).
 std::optional<Judged> JudgeRun(const CampaignState& s, const RunRecord& run);
-// A candidate close to the band whose fresh pair has not been launched.
+// A candidate close to the band whose fresh pair has not been launched, and that would lead if the
+// pair found it faster: levels 1 and 2 pass.
 bool NeedsPair(const CampaignState& s, const RunRecord& run);
 
 // The calibration from the valid calibration runs so far.
