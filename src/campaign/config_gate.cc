@@ -17,6 +17,28 @@
 namespace attune {
 namespace {
 
+constexpr std::string_view kDefect = "defect.";
+
+const DefectRow* FindDefect(std::string_view id) {
+  const std::span<const DefectRow> rows = BuiltInRules().defects;
+  const auto found =
+      std::find_if(rows.begin(), rows.end(), [&](const DefectRow& row) { return row.id == id; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+// Whether a judged run went wrong in the way that an entry of the defect list says. Of an entry
+// that the list lacks nothing is known: whatever went wrong counts.
+bool ShowsEffect(const DefectRow* entry, const RunRecord& run) {
+  const bool rejected = run.judged->standing == Standing::kRejected;
+  const bool failed = run.judged->standing == Standing::kFailed;
+  if (entry == nullptr) return rejected || failed;
+  const RunEnd end = run.end ? run.end->detail.end : RunEnd::kLost;
+  if (entry->effect == DefectEffect::kSilent || entry->effect_word == "log") {
+    return rejected || (failed && end == RunEnd::kNan);
+  }
+  return failed && end != RunEnd::kOomGpu && end != RunEnd::kOomHost;
+}
+
 // What the record says that a check of one change needs. Holds what ConfigFacts points to.
 struct Known {
   std::set<std::string> hashes;
@@ -39,8 +61,8 @@ struct Known {
     Learn(s);
   }
 
-  // A caution that failed twice refuses; a rejection without a listed entry becomes a draft one
-  // (control_plane.md section 6).
+  // A caution that did twice what it warns of refuses; a rejection without a listed entry becomes a
+  // draft one (control_plane.md section 6).
   void Learn(const CampaignState& s) {
     std::map<std::string, int> failures;
     for (const ProposalRecord& p : s.proposals) {
@@ -55,11 +77,11 @@ struct Known {
         drafts.push_back({fmt::format("draft.{}", run->plan.id.value), p.proposal->change.edits,
                           why != nullptr ? why->rule + ": " + why->why : run->judged->reason});
       }
-      if (standing != Standing::kFailed && standing != Standing::kRejected) continue;
       for (const Finding& f : p.verdict.findings) {
-        if (f.severity == Severity::kCaution && f.rule.starts_with("defect.") &&
-            ++failures[f.rule] == 2) {
-          escalated.push_back(f.rule.substr(std::string_view("defect.").size()));
+        if (f.severity != Severity::kCaution || !f.rule.starts_with(kDefect)) continue;
+        const std::string entry = f.rule.substr(kDefect.size());
+        if (ShowsEffect(FindDefect(entry), *run) && ++failures[entry] == 2) {
+          escalated.push_back(entry);
         }
       }
     }
