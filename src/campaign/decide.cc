@@ -23,6 +23,9 @@ constexpr int kNoLaunchLimit = 10;      // [S] iterations in a row that launch n
 constexpr int kBreaker = 3;             // launches in a row that end before their first step
 constexpr int kCalibrationSpare = 2;    // replacements beyond the runs that are wanted
 constexpr int kEnvironmentRetries = 1;  // of a candidate
+// Part of the budget that the hold of a pair in four runs may be. What an allocation does to one
+// run it does to the next, so that the ratio of two decides; four cost as much as four launches.
+constexpr std::int64_t kPairPart = 10;
 constexpr Millis kLongestWait = std::chrono::minutes(10);
 
 int EndCode(const CampaignState& s) {
@@ -367,7 +370,8 @@ Action DecideSearching(const CampaignState& s, Instant now, const SessionLimits&
       return d;
     }();
     LaunchIntended pair = PlanMeasured(s, Purpose::kPair, {candidate, leader, leader, candidate});
-    if (!Fits(s, pair, now)) {
+    const bool cheap = !s.budget || kPairPart * pair.hold.value <= s.budget->value;
+    if (!cheap || !Fits(s, pair, now)) {
       pair = PlanMeasured(s, Purpose::kPair, {candidate, leader});
     }
     if (!Fits(s, pair, now)) {

@@ -1,9 +1,10 @@
-// Close to the band: which candidates are measured again in a fresh pair.
+// Close to the band: which candidates are measured again in a fresh pair, and in how many runs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "harness.h"
@@ -45,8 +46,9 @@ std::vector<std::string> RunsOf(const LaunchRecord& launch) {
 }
 
 const std::vector<std::string> kTwice = {"candidate", "leader", "leader", "candidate"};
+const std::vector<std::string> kOnce = {"candidate", "leader"};
 
-TEST(FreshPair, DecidesInFourRuns) {
+TEST(FreshPair, DecidesInFourRunsWhereTheyAreCheap) {
   Campaign c(NearRecipe());
   const Result<CampaignEnd> end = c.Go();
   ASSERT_TRUE(end) << end.error().message;
@@ -55,6 +57,25 @@ TEST(FreshPair, DecidesInFourRuns) {
   ASSERT_EQ(pairs.size(), 1u);
   EXPECT_EQ(RunsOf(*pairs.front()), kTwice);
   EXPECT_EQ(BrokenBooks(c), "");
+}
+
+TEST(FreshPair, RunsEachOnceWhereFourRunsHoldMoreThanATenthOfTheBudget) {
+  Campaign rich(NearRecipe());
+  ASSERT_TRUE(rich.Go());
+  ASSERT_EQ(Pairs(rich.State()).size(), 1u);
+  const GpuMillis hold = Pairs(rich.State()).front()->intent.hold;
+  for (const auto& [budget, runs] : {std::pair{GpuMillis{10 * hold.value}, kTwice},
+                                     std::pair{GpuMillis{10 * hold.value - 1}, kOnce}}) {
+    Campaign c(NearRecipe());
+    c.opening.budget = budget;
+    const Result<CampaignEnd> end = c.Go();
+    ASSERT_TRUE(end) << end.error().message;
+    const CampaignState s = c.State();
+    const std::vector<const LaunchRecord*> pairs = Pairs(s);
+    ASSERT_EQ(pairs.size(), 1u) << end->why;
+    EXPECT_EQ(RunsOf(*pairs.front()), runs) << budget.value;
+    EXPECT_EQ(BrokenBooks(c), "");
+  }
 }
 
 // The load-balancing loss is gone in the candidate, which only its judgement looks at.
