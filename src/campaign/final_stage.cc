@@ -168,7 +168,9 @@ Action Conclude(const CampaignState& s, const FinalRecord& record) {
     result.reason = refusal.why;
     result.findings.push_back(std::move(refusal));
   }
-  if (const Finding* refusal = shipped.FirstRefusal(); result.passed && refusal != nullptr) {
+  const bool unmeasured = record.blocks.empty() && record.rejected == nullptr;
+  if (const Finding* refusal = shipped.FirstRefusal();
+      refusal != nullptr && (result.passed || unmeasured)) {
     result.passed = false;
     result.reason = refusal->rule + ": " + refusal->why;
   }
@@ -200,9 +202,11 @@ Action DecideFinal(const CampaignState& s, const std::string& allocation) {
   if (!MayFallBack(static_cast<int>(s.finals.size()), kLimits)) return ShipNothing(s);
 
   const FinalRecord record = Read(s);
-  // Every winner run passes level 3, or it does not ship: neither another block nor a rehearsal is
-  // paid for to hear it again.
-  if (record.rejected != nullptr) return Conclude(s, record);
+  // Every winner run passes level 3 and the gate takes what is shipped, or it does not ship:
+  // neither a block nor a rehearsal is paid for to hear it again.
+  if (record.rejected != nullptr || !VetShipped(s, s.leader.user).admitted) {
+    return Conclude(s, record);
+  }
   const int asked = s.opened ? s.opened->policy.final_blocks : 0;
   const GpuMillis block_hold = HoldFor(s, FinalLimit(s));
   const bool short_of_money = !Affordable(s, block_hold, false);

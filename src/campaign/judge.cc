@@ -228,9 +228,12 @@ bool NeedsPair(const CampaignState& s, const RunRecord& run) {
   }
   Judged j = Measured(s, run, StoppedFor(run, StopWhy::kEarlyWin));
   const std::optional<Comparison> c = CompareOnce(s, run, j);
-  // With a band of many percent "near" reaches below zero: what measured slower is not asked again.
-  // Nor is what can't lead however fast it is: its own run has shown that it trains something else.
-  return c && c->near_band && c->gain > 0 && PassesCorrectness(s, run, j);
+  if (!c || !c->near_band || c->gain <= 0) return false;
+  // What ties by its own run is not asked again: at most it would gain about the band.
+  const bool elsewhere = !LeaderIn(s, AllocationOf(s, run)).measured;
+  if (c->standing != Standing::kWin && !elsewhere) return false;
+  // What can't lead however fast it is gets none: its own run shows that it trains something else.
+  return PassesCorrectness(s, run, j);
 }
 
 std::optional<Judged> JudgeRun(const CampaignState& s, const RunRecord& run) {

@@ -19,6 +19,10 @@ constexpr int kBoundFactor = 3;  // a candidate up to three times as fast still 
 constexpr Millis kDefaultRunLimit = std::chrono::hours(2);
 constexpr Millis kSmallestLimit = seconds(60);  // start-up of a small job varies by whole seconds
 constexpr double kStartupFactor = 1.5, kStepFactor = 2.0, kFinalFactor = 1.2;
+constexpr double kShortRunFactor = 1.5;
+// Bands that the leader is ahead of the baseline when two blocks are going to be enough: twice what
+// each block then has to show.
+constexpr double kAhead = 2 * Thresholds{}.clear_bands;
 // Writing a trace with Python stacks takes tens of seconds; a minute more is held for it.
 constexpr Millis kProfileTime = seconds(60);
 constexpr int kRehearsalSteps = 20;  // one evaluation, one save, and their neighbours
@@ -139,17 +143,19 @@ Millis LaunchLimit(const CampaignState& s, int runs) {
 }
 
 Millis FinalLimit(const CampaignState& s) {
-  // Two runs, the baseline and the winner. The baseline's pace bounds both from above.
+  // Two runs, the baseline and the winner. The winner's pace is that of one short run: half as much
+  // again, and at most the baseline's, which bounds it from above.
   const std::optional<Pace> pace = PaceOf(s);
-  const double step = s.calibration ? s.calibration->step_ms : (pace ? pace->step_ms : 0);
+  const double leader = pace ? pace->step_ms : 0;
+  const double baseline = s.calibration ? s.calibration->step_ms : leader;
+  const double winner = std::max(leader, std::min(baseline, kShortRunFactor * leader));
   const double startup = pace ? static_cast<double>(pace->startup.count()) : 0;
   // Final runs are as long as the calibration's, whose every step they are compared with.
   const WindowPlan window = PlanWindow(s);
   const int steps = std::max(window.expected() + window.profile,
                              s.calibration ? static_cast<int>(s.calibration->losses.size()) : 0);
-  const double one =
-      startup + steps * std::max(step, pace ? pace->step_ms : 0) + ProfileTime(window);
-  return Rounded(s, std::max(Scaled(2 * kFinalFactor * one), 2 * kSmallestLimit));
+  const double both = 2 * startup + steps * (baseline + winner) + 2 * ProfileTime(window);
+  return Rounded(s, std::max(Scaled(kFinalFactor * both), 2 * kSmallestLimit));
 }
 
 GpuMillis HoldFor(const CampaignState& s, Millis limit) {
@@ -186,9 +192,10 @@ GpuMillis Reserve(const CampaignState& s) { return ReserveOf(s, FinalBlocksWante
 GpuMillis KeptForFinal(const CampaignState& s) {
   const bool asked = s.opened && s.opened->policy.final_blocks > 0;
   const bool won = !s.leader.run.empty();
+  const bool clear = won && s.calibration && s.leader.gain > kAhead * s.calibration->band;
   const int blocks = FinalBlocksWanted(s);
   const int fewest = static_cast<int>(Thresholds{}.final_blocks_clear);
-  return ReserveOf(s, asked || won ? blocks : std::min(blocks, fewest));
+  return ReserveOf(s, asked || (won && !clear) ? blocks : std::min(blocks, fewest));
 }
 
 bool Affordable(const CampaignState& s, GpuMillis hold, bool keep_reserve) {

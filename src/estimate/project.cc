@@ -1,8 +1,9 @@
 // Projection and fit. One model for both step time and peak memory: the logarithm of the value is
-// linear in the logarithms of the term factors around their fitted values, factors have normal
-// priors, and a Gaussian process over places takes what is left. The posterior is exact for that
-// model (Rasmussen and Williams, Gaussian Processes for Machine Learning, sections 2.2 and 2.7);
-// the linearisation is repeated until it stands.
+// linear in the logarithms of the term factors around their fitted values. A factor is a constant
+// with a normal prior plus a Gaussian process over places, since what a formula misses of a term
+// changes from layout to layout; another process takes what no term explains. The posterior is
+// exact for that model (Rasmussen and Williams, Gaussian Processes for Machine Learning, sections
+// 2.2 and 2.7); the linearisation is repeated until it stands.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -25,7 +26,9 @@ constexpr std::array<std::string_view, kTerms> kNames = {
 constexpr Factors kPrior = {0.20, 0.50, 0.30, 0.25, 0.35, 0.60, 0.40, 0.50, 0.60, 0.50,
                             0.50, 0.40, 0.50, 0.15, 0.20, 0.50, 0.50, 0.50, 0.30};
 constexpr MemoryFactors kPeakPrior = {0.06, 0.25, 0.40};
-constexpr double kStepRest = 0.12, kPeakRest = 0.08;     // of the smooth rest
+// The same of what a factor differs by between places that have nothing to do with each other.
+constexpr double kStepLocal = 0.25, kPeakLocal = 0;
+constexpr double kStepRest = 0.06, kPeakRest = 0.08;     // of the smooth rest
 constexpr double kStepNoise = 0.012, kPeakNoise = 0.01;  // of one run
 constexpr double kCutNoise = 0.06;  // an out-of-memory end says only that it was above
 constexpr double kShareNoise = 0.25, kShareFloor = 0.03;  // of the logarithm of share + floor
@@ -33,13 +36,40 @@ constexpr double kUsable = 0.98;  // of the device, before an allocation fails
 constexpr int kRounds = 4;
 constexpr double kDelta = 0.02;
 
+struct Shape {
+  const double* prior;
+  std::size_t terms;
+  double local, rest;
+};
+constexpr Shape kStepShape{kPrior.data(), kTerms, kStepLocal, kStepRest};
+constexpr Shape kPeakShape{kPeakPrior.data(), kMemoryTerms, kPeakLocal, kPeakRest};
+
+// What the fit says of one place: logarithms of the factors there, and the rest.
 template <std::size_t N>
-std::array<double, N> FactorsOf(const FittedTerms& fitted) {
-  std::array<double, N> f;
-  for (std::size_t i = 0; i < N; ++i) {
-    f[i] = i < fitted.log_factor.size() ? std::exp(fitted.log_factor[i]) : 1;
+struct Here {
+  std::array<double, N> log_factor{};
+  double rest = 0;
+
+  std::array<double, N> Factors() const {
+    std::array<double, N> f;
+    for (std::size_t i = 0; i < N; ++i) f[i] = std::exp(std::clamp(log_factor[i], -2.0, 2.0));
+    return f;
   }
-  return f;
+};
+
+template <std::size_t N>
+Here<N> HereOf(const Shape& shape, const FittedTerms& fitted, const std::vector<double>& place) {
+  Here<N> here;
+  for (std::size_t i = 0; i < N && i < fitted.log_factor.size(); ++i) {
+    here.log_factor[i] = fitted.log_factor[i];
+  }
+  for (const FittedTerms::Run& run : fitted.runs) {
+    const double like = Likeness(place, run.place) * run.weight;
+    const double local = shape.local * shape.local * like;
+    for (std::size_t i = 0; i < N; ++i) here.log_factor[i] += local * run.slope[i];
+    if (run.whole) here.rest += shape.rest * shape.rest * like;
+  }
+  return here;
 }
 
 // Log of the value and its slopes, at given factors.
@@ -54,20 +84,12 @@ std::vector<double> SlopesOf(const std::array<double, N>& f, double at, const Va
   return slope;
 }
 
-struct Shape {
-  const double* prior;
-  std::size_t terms;
-  double rest;
-};
-constexpr Shape kStepShape{kPrior.data(), kTerms, kStepRest};
-constexpr Shape kPeakShape{kPeakPrior.data(), kMemoryTerms, kPeakRest};
-
-double Covariance(const Shape& shape, const std::vector<double>& slope_a,
-                  const std::vector<double>& place_a, const std::vector<double>& slope_b,
-                  const std::vector<double>& place_b) {
-  double sum = shape.rest * shape.rest * Likeness(place_a, place_b);
+double Covariance(const Shape& shape, const FittedTerms::Run& a, const FittedTerms::Run& b) {
+  const double like = Likeness(a.place, b.place);
+  const double local = shape.local * shape.local * like;
+  double sum = a.whole && b.whole ? shape.rest * shape.rest * like : 0;
   for (std::size_t i = 0; i < shape.terms; ++i) {
-    sum += shape.prior[i] * shape.prior[i] * slope_a[i] * slope_b[i];
+    sum += (shape.prior[i] * shape.prior[i] + local) * a.slope[i] * b.slope[i];
   }
   return sum;
 }
@@ -95,7 +117,7 @@ std::vector<double> CholeskyOf(const Shape& shape, const std::vector<FittedTerms
   std::vector<double> lower(runs.size() * (runs.size() + 1) / 2);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     for (std::size_t j = 0; j <= i; ++j) {
-      double sum = Covariance(shape, runs[i].slope, runs[i].place, runs[j].slope, runs[j].place);
+      double sum = Covariance(shape, runs[i], runs[j]);
       if (i == j) sum += noise[i] * noise[i];
       for (std::size_t k = 0; k < j; ++k) sum -= At(lower, i, k) * At(lower, j, k);
       lower[i * (i + 1) / 2 + j] = i == j ? std::sqrt(std::max(sum, 1e-9)) : sum / At(lower, j, j);
@@ -104,34 +126,14 @@ std::vector<double> CholeskyOf(const Shape& shape, const std::vector<FittedTerms
   return lower;
 }
 
-double RestAt(const Shape& shape, const FittedTerms& fitted, const std::vector<double>& place) {
-  double rest = 0;
-  for (const FittedTerms::Run& run : fitted.runs) {
-    rest += shape.rest * shape.rest * Likeness(place, run.place) * run.weight;
-  }
-  return rest;
-}
-
-struct Guess {
-  double rest = 0;  // of the logarithm
-  double variance = 0;
-};
-
-Guess GuessAt(const Shape& shape, const FittedTerms& fitted, const std::vector<double>& slope,
-              const std::vector<double>& place) {
-  Guess g;
-  g.variance = Covariance(shape, slope, place, slope, place);
-  if (fitted.runs.empty()) return g;
-  g.rest = RestAt(shape, fitted, place);
+// Variance of the logarithm of a value at a place, after the fit.
+double VarianceAt(const Shape& shape, const FittedTerms& fitted, const FittedTerms::Run& at) {
+  double variance = Covariance(shape, at, at);
   std::vector<double> with(fitted.runs.size());
-  for (std::size_t i = 0; i < with.size(); ++i) {
-    const FittedTerms::Run& run = fitted.runs[i];
-    with[i] = Covariance(shape, slope, place, run.slope, run.place);
-  }
+  for (std::size_t i = 0; i < with.size(); ++i) with[i] = Covariance(shape, at, fitted.runs[i]);
   Forward(fitted.cholesky, with);
-  for (const double x : with) g.variance -= x * x;
-  g.variance = std::max(g.variance, 1e-8);
-  return g;
+  for (const double x : with) variance -= x * x;
+  return std::max(variance, 1e-8);
 }
 
 // One value to fit: `log_value` gives the formula's logarithm and slopes at given factors.
@@ -140,6 +142,7 @@ struct Target {
   double log_measured = 0;
   double noise = 0;
   bool at_least = false;  // the measured value is a lower bound
+  bool whole = true;      // of the step or the peak, not of a part of it: the rest belongs to it
   std::function<double(const double* factors)> value;
 };
 
@@ -149,21 +152,19 @@ FittedTerms FitTerms(const Shape& shape, const std::vector<Target>& targets) {
   fitted.log_factor.assign(N, 0);
   if (targets.empty()) return fitted;
   for (int round = 0; round < kRounds; ++round) {
-    const auto factors = FactorsOf<N>(fitted);
     const FittedTerms before = fitted;
     fitted.runs.clear();
     std::vector<double> rest, noise;
     for (const Target& t : targets) {
+      const Here<N> here = HereOf<N>(shape, before, t.place);
+      const auto factors = here.Factors();
       const auto value = [&](const std::array<double, N>& f) { return t.value(f.data()); };
       const double at = std::log(value(factors));
-      FittedTerms::Run run{t.place, SlopesOf<N>(factors, at, value), 0};
+      // Satisfied bounds say nothing more.
+      if (t.at_least && at + here.rest >= t.log_measured) continue;
+      FittedTerms::Run run{t.place, SlopesOf<N>(factors, at, value), 0, t.whole};
       double y = t.log_measured - at;
-      if (t.at_least) {
-        // Satisfied bounds say nothing more.
-        const double now = round == 0 ? at : at + GuessAt(shape, before, run.slope, run.place).rest;
-        if (now >= t.log_measured) continue;
-      }
-      for (std::size_t i = 0; i < N; ++i) y += run.slope[i] * before.log_factor[i];
+      for (std::size_t i = 0; i < N; ++i) y += run.slope[i] * here.log_factor[i];
       fitted.runs.push_back(std::move(run));
       rest.push_back(y);
       noise.push_back(t.noise);
@@ -243,13 +244,13 @@ std::optional<Estimate> Project(const TrainingJob& job, const Correction& correc
   if (!terms) return std::nullopt;
   Estimate e;
   const std::vector<double> place = PlaceOf(job);
-  const Factors factors = FactorsOf<kTerms>(correction.step);
+  const Here<kTerms> step = HereOf<kTerms>(kStepShape, correction.step, place);
+  const Factors factors = step.Factors();
   const auto seconds = [&](const Factors& f) { return StepSeconds(*terms, f); };
   const double log_step = std::log(seconds(factors));
-  const Guess step =
-      GuessAt(kStepShape, correction.step, SlopesOf<kTerms>(factors, log_step, seconds), place);
   e.step_seconds = std::exp(log_step + step.rest);
-  e.step_sd = std::sqrt(step.variance);
+  e.step_sd = std::sqrt(VarianceAt(kStepShape, correction.step,
+                                   {place, SlopesOf<kTerms>(factors, log_step, seconds)}));
   e.tokens_per_second_per_gpu = terms->tokens / e.step_seconds / terms->gpus;
   e.parts = PartsOf(*terms, factors);
   const double scale = std::exp(step.rest);
@@ -259,13 +260,13 @@ std::optional<Estimate> Project(const TrainingJob& job, const Correction& correc
     *part *= scale;
   }
   const std::vector<MemoryShape> stages = MemoryOf(job, *gpu);
-  const MemoryFactors memory = FactorsOf<kMemoryTerms>(correction.peak);
+  const Here<kMemoryTerms> peak = HereOf<kMemoryTerms>(kPeakShape, correction.peak, place);
+  const MemoryFactors memory = peak.Factors();
   const auto peak_at = [&](const MemoryFactors& f) { return MaxPeak(stages, f, nullptr); };
   const double log_peak = std::log(MaxPeak(stages, memory, &e.fullest_stage));
-  const Guess peak = GuessAt(kPeakShape, correction.peak,
-                             SlopesOf<kMemoryTerms>(memory, log_peak, peak_at), place);
   e.peak_bytes = std::exp(log_peak + peak.rest);
-  e.peak_sd = std::sqrt(peak.variance);
+  e.peak_sd = std::sqrt(VarianceAt(kPeakShape, correction.peak,
+                                   {place, SlopesOf<kMemoryTerms>(memory, log_peak, peak_at)}));
   const MemoryShape& full = stages[static_cast<std::size_t>(e.fullest_stage)];
   const double rest = std::exp(peak.rest);
   e.weights_bytes = full.weights * memory[kWeights] * rest;
@@ -281,12 +282,12 @@ std::optional<QuickEstimate> ProjectQuickly(const TrainingJob& job, const Correc
   const std::optional<StepTerms> terms = TermsOf(job, *gpu);
   if (!terms) return std::nullopt;
   const std::vector<double> place = PlaceOf(job);
-  const double seconds = StepSeconds(*terms, FactorsOf<kTerms>(correction.step));
-  const double peak =
-      MaxPeak(MemoryOf(job, *gpu), FactorsOf<kMemoryTerms>(correction.peak), nullptr);
-  return QuickEstimate{seconds * std::exp(RestAt(kStepShape, correction.step, place)),
-                       peak * std::exp(RestAt(kPeakShape, correction.peak, place)),
-                       correction.device_bytes.value_or(static_cast<double>(gpu->memory_bytes))};
+  const Here<kTerms> step = HereOf<kTerms>(kStepShape, correction.step, place);
+  const Here<kMemoryTerms> peak = HereOf<kMemoryTerms>(kPeakShape, correction.peak, place);
+  return QuickEstimate{
+      StepSeconds(*terms, step.Factors()) * std::exp(step.rest),
+      MaxPeak(MemoryOf(job, *gpu), peak.Factors(), nullptr) * std::exp(peak.rest),
+      correction.device_bytes.value_or(static_cast<double>(gpu->memory_bytes))};
 }
 
 double LayoutLikeness(const TrainingJob& a, const TrainingJob& b) {
@@ -306,7 +307,7 @@ Correction FitMemory(std::span<const Measured> runs) {
         kUsable * run.device_bytes.value_or(static_cast<double>(gpu->memory_bytes));
     const double measured = run.out_of_memory ? 1.04 * limit : *run.peak_bytes;
     peaks.push_back({PlaceOf(run.job), std::log(measured),
-                     run.out_of_memory ? kCutNoise : kPeakNoise, run.out_of_memory,
+                     run.out_of_memory ? kCutNoise : kPeakNoise, run.out_of_memory, true,
                      [stages = MemoryOf(run.job, *gpu)](const double* f) {
                        MemoryFactors factors;
                        std::copy(f, f + kMemoryTerms, factors.begin());
@@ -328,7 +329,7 @@ Correction Fit(std::span<const Measured> runs) {
     const std::vector<double> place = PlaceOf(run.job);
     if (run.step_seconds && *run.step_seconds > 0) {
       steps.push_back(
-          {place, std::log(*run.step_seconds), kStepNoise, false, [t = *terms](const double* f) {
+          {place, std::log(*run.step_seconds), kStepNoise, false, true, [t = *terms](const double* f) {
              Factors factors;
              std::copy(f, f + kTerms, factors.begin());
              return StepSeconds(t, factors);
@@ -336,11 +337,7 @@ Correction Fit(std::span<const Measured> runs) {
     }
     const auto share = [&](std::optional<double> measured, auto part) {
       if (!measured) return;
-      // What a profiled rank shows of a share has nothing to do with the rest of the step times:
-      // a place of its own, far from all others.
-      std::vector<double> apart = place;
-      apart.push_back(1000.0 * static_cast<double>(steps.size() + 1));
-      steps.push_back({apart, std::log(*measured + kShareFloor), kShareNoise, false,
+      steps.push_back({place, std::log(*measured + kShareFloor), kShareNoise, false, false,
                        [t = *terms, part](const double* f) {
                          Factors factors;
                          std::copy(f, f + kTerms, factors.begin());

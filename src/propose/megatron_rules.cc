@@ -27,12 +27,12 @@ constexpr double kTightest = 0.04;     // chance of running out of memory that a
 constexpr std::size_t kLookedAt = 64;  // best by mean that are projected with uncertainty
 constexpr std::size_t kPerLever = 3;   // of each lever, whatever the others promise
 constexpr double kAnswers = 1.15, kNoAnswer = 0.9;  // weight of levers that (don't) answer
-// Expected relative gain below which no launch is made: at first, and more for each launch of the
-// baseline that the search could have paid for, and for each launch since the last win.
-constexpr double kWorthALaunch = 0.010, kTiring = 0.006, kImpatience = 0.008;
+// Expected relative gain below which no launch is made: for each launch of the baseline that the
+// search could have paid for, and for each launch since the last win.
+constexpr double kTiring = 0.008, kImpatience = 0.004;
 constexpr double kChanceOfWin = 0.20;
 constexpr double kNear = 2.8;          // times sigma: where a fresh pair decides, about
-constexpr double kPairLaunches = 3.5;  // what it costs
+constexpr double kPairLaunches = 2;    // what it costs
 constexpr int kNullPatience = 4;       // launches without any win
 constexpr int kStillLaunches = 2;      // of NothingMoves
 constexpr double kShouldMove = 0.08, kStill = 0.015;
@@ -159,10 +159,10 @@ class Search {
     const double together = 1 - hazards_->OfNovelPairs(candidate.job);
     double weight = std::pow(ends_well, kCaution) * (1 - kUnshippable * AboveHeadroom(*e));
     if (!history_.named.empty()) weight *= Answers(candidate.Primary()) ? kAnswers : kNoAnswer;
-    // Near the band the control plane measures again, candidate and leader twice each.
+    // A win near the band is measured again beside the leader, by the control plane.
     const double near = kNear * (s_.calibration ? s_.calibration->sigma : 0.01);
     const double again =
-        NormalMass((r.mean - least + near) / r.sd) - NormalMass((r.mean - least - near) / r.sd);
+        NormalMass((r.mean - least) / r.sd) - NormalMass((r.mean - least - near) / r.sd);
     const auto worth = [&](double weight_of_gain) {
       if (oom > kTightest) return -1.0;
       return ExpectedImprovement(r.mean, r.sd, least) * weight_of_gain -
@@ -258,7 +258,7 @@ class Search {
 
   // Expected gain below which no launch is made.
   double Bar() const {
-    return kWorthALaunch + kTiring * Spent() + kImpatience * history_.since_win;
+    return kTiring * Spent() + kImpatience * history_.since_win;
   }
 
   bool Worthwhile(const Ranked& r) const { return r.worth >= Bar() && r.chance >= kChanceOfWin; }

@@ -55,14 +55,16 @@ struct Measured {
   std::optional<double> device_bytes = {};  // what the job said the GPU has
 };
 
-// A formula with a factor for each of its terms, fitted to runs, plus a smooth rest near the runs
-// (a Gaussian process over layouts and switches): what a few factors can't explain stays local.
+// A formula with a factor for each of its terms, fitted to runs: a constant, and a smooth part over
+// layouts and switches (a Gaussian process), since what a formula misses differs between them. What
+// the factors can't explain is a smooth rest.
 struct FittedTerms {
-  std::vector<double> log_factor;  // of each term; empty: zeros
+  std::vector<double> log_factor;  // of each term, the constant part; empty: zeros
   struct Run {
     std::vector<double> place;  // of its job, in the space of layouts and switches
     std::vector<double> slope;  // d log(value) / d log(factor) there
     double weight = 0;
+    bool whole = true;  // of all of the value, not of a part: the smooth rest belongs to it
   };
   std::vector<Run> runs;
   std::vector<double> cholesky;  // of the runs' covariance: lower triangle, row by row
