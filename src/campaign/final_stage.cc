@@ -134,6 +134,19 @@ FinalRecord Read(const CampaignState& s) {
   return record;
 }
 
+// Leaders that fell in a block. What the gate would not ship was not measured and cost nothing.
+int FallsOf(const CampaignState& s) {
+  const auto measured = [&](const FinalResult& f) {
+    const RunRecord* leader = s.FindRun(f.leader);
+    return std::any_of(s.launches.begin(), s.launches.end(), [&](const auto& entry) {
+      const LaunchRecord& launch = entry.second;
+      return launch.intent.purpose == Purpose::kFinal &&
+             (leader == nullptr || Runs(s, launch, leader->plan.user));
+    });
+  };
+  return static_cast<int>(std::count_if(s.finals.begin(), s.finals.end(), measured));
+}
+
 Action ShipNothing(const CampaignState& s) {
   return Record{{ShipIntended{"no_gain", {}, fmt::format("shipped-{}", s.id.value)}}};
 }
@@ -199,7 +212,8 @@ Action DecideFinal(const CampaignState& s, const std::string& allocation) {
         {ShipIntended{"gain", s.finals.back().leader, fmt::format("shipped-{}", s.id.value)}}};
   }
   if (s.leader.run.empty() || !s.calibration) return ShipNothing(s);
-  if (!MayFallBack(static_cast<int>(s.finals.size()), kLimits)) return ShipNothing(s);
+  if (!MayFallBack(FallsOf(s), kLimits)) return ShipNothing(s);
+  if (!s.finals.empty() && s.finals.back().leader == s.leader.run) return ShipNothing(s);
 
   const FinalRecord record = Read(s);
   // Every winner run passes level 3 and the gate takes what is shipped, or it does not ship:

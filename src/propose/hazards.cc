@@ -15,7 +15,7 @@ constexpr double kNovelPair = 0.02;
 constexpr double kReach = 0.5;  // likeness of a failure that counts against a job
 constexpr double kRepeats = 0.8, kClearlySmaller = 0.85;
 constexpr double kSameAgain = 0.97;    // where what is to blame is certainly there again
-constexpr std::size_t kFamily = 2;     // suspects that make a job one of the same family
+constexpr std::size_t kFamily = 3;     // suspects that make a job one of the same family
 constexpr std::size_t kGrewAfter = 2;  // steps that a job made before it ran out of memory
 
 }  // namespace
@@ -74,8 +74,8 @@ double Hazards::Of(const TrainingJob& job, double peak_bytes) const {
     const auto shared = static_cast<std::size_t>(
         std::count_if(s.traits.begin(), s.traits.end(),
                       [&](const std::string& trait) { return traits.contains(trait); }));
-    // A defect often hangs on two things at once: who has both is not tried, although each of them
-    // alone may be innocent.
+    // A defect often hangs on two or three things at once: who has as many is not tried, although
+    // each of them alone may be innocent.
     const bool family = !s.pairs && shared >= kFamily;
     const double blamed = static_cast<double>(shared) / static_cast<double>(s.traits.size());
     risk = std::max(risk, kSameAgain * (family ? 1 : blamed));

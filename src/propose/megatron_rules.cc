@@ -33,7 +33,7 @@ constexpr double kTiring = 0.008, kImpatience = 0.004;
 constexpr double kChanceOfWin = 0.20;
 constexpr double kNear = 2.8;          // times sigma: where a fresh pair decides, about
 constexpr double kPairLaunches = 2;    // what it costs
-constexpr int kNullPatience = 4;       // launches without any win
+constexpr int kNullPatience = 5;       // launches without any win
 constexpr int kStillLaunches = 2;      // of NothingMoves
 constexpr double kShouldMove = 0.08, kStill = 0.015;
 constexpr std::size_t kStackParts = 4;  // one primary and three enablers
