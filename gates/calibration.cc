@@ -224,6 +224,7 @@ Noise NoiseFrom(double own, std::size_t runs, const MeasureSpec& spec, Framework
           std::sqrt((limits.prior_weight * std::pow(limits.prior_sigma, 2) + freedom * own * own) /
                     (limits.prior_weight + freedom));
       noise.how += fmt::format(", pooled with the prior sigma {:.2f}%", 100 * limits.prior_sigma);
+      noise.pooled_freedom = static_cast<int>(limits.prior_weight);
     }
   }
   noise.band = std::max(floor, factor * widening * noise.sigma);
@@ -352,6 +353,7 @@ Calibration Calibrate(std::span<const CalibrationRun> runs, const MeasureSpec& s
   made.quick = noise.quick;
   made.how = noise.how;
   made.allocations = static_cast<int>(allocations.size());
+  made.pooled_freedom = noise.pooled_freedom;
   NoiseWithin(allocations, spec, framework, limits, made);
   made.distinct_nodes = DistinctNodes(runs);
   made.startup = TypicalStartup(runs);
@@ -385,6 +387,7 @@ Calibration WithinAllocation(Calibration calibration) {
   calibration.sigma = calibration.within_sigma;
   calibration.band = calibration.within_band;
   calibration.allocations = calibration.within_runs;
+  calibration.pooled_freedom = 0;
   calibration.quick = false;
   return calibration;
 }

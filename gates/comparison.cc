@@ -67,7 +67,9 @@ std::optional<double> EarlyMargin(const Calibration& calibration, int timed_step
       std::max(0.0, 1.0 / timed_steps - 1.0 / std::max(1, calibration.window_steps));
   const double variance = std::pow(calibration.sigma, 2) * (1 + 1.0 / leader_runs) +
                           std::pow(calibration.step_sd, 2) * inflation * shorter;
-  return StudentQuantile(limits.look_confidence, runs - 1) * std::sqrt(variance);
+  const double freedom =
+      calibration.pooled_freedom > 0 ? static_cast<double>(calibration.pooled_freedom) : runs - 1;
+  return StudentQuantile(limits.look_confidence, freedom) * std::sqrt(variance);
 }
 
 EarlyLook LookEarly(double candidate, int timed_steps, std::span<const double> leader,

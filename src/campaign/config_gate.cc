@@ -36,7 +36,12 @@ bool ShowsEffect(const DefectRow* entry, const RunRecord& run) {
   if (entry->effect == DefectEffect::kSilent || entry->effect_word == "log") {
     return rejected || (failed && end == RunEnd::kNan);
   }
-  return failed && end != RunEnd::kOomGpu && end != RunEnd::kOomHost;
+  if (!failed || end == RunEnd::kOomGpu || end == RunEnd::kOomHost) return false;
+  const bool stood = end == RunEnd::kHung || end == RunEnd::kTooSlow;
+  if (entry->effect_word == "slow") return stood;
+  // A collective that waits in vain is often ended by its own time limit, which is a crash.
+  if (entry->effect_word == "hang") return stood || end == RunEnd::kCrashed;
+  return !stood;
 }
 
 // What the record says that a check of one change needs. Holds what ConfigFacts points to.

@@ -218,7 +218,7 @@ void Fields(V& v, T& x) {
   auto& [runs, mean, sigma, band, quick, how, distinct_nodes, startup, step_ms, step_sd, step_lag1,
          window_steps, launch_cost, short_window_bias, losses, block, varying_keys, memory,
          own_mean_over_median, own_cv, own_half_drift, own_drift, steps, allocations, within_runs,
-         within_sigma, within_band] = x;
+         within_sigma, within_band, pooled_freedom] = x;
   v("runs", runs);
   v("mean", mean);
   v("sigma", sigma);
@@ -246,6 +246,7 @@ void Fields(V& v, T& x) {
   v("within_runs", within_runs, kAdded);
   v("within_sigma", within_sigma, kAdded);
   v("within_band", within_band, kAdded);
+  v("pooled_freedom", pooled_freedom, kAdded);
 }
 template <class V, Is<Bottleneck> T>
 void Fields(V& v, T& x) {

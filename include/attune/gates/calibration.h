@@ -51,6 +51,7 @@ struct Noise {
   double mean = 0, sigma = 0, band = 0;
   bool quick = false;
   std::string how;  // "5 runs"; "3 runs, pooled with the prior sigma 1.29%"; ...
+  int pooled_freedom = 0;  // Calibration::pooled_freedom
 };
 // R >= 5 (or any R of a `custom` recipe): the sample's sigma. R < 5: a known framework is pooled
 // with the prior, sigma^2 = (4 x 1.29%^2 + (R-1) s^2) / (4 + R-1); for custom the factor 3 is

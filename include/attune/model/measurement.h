@@ -83,6 +83,9 @@ struct Calibration {
   // `within_runs` - 1 degrees of freedom. 0: none did.
   int within_runs = 0;
   double within_sigma = 0, within_band = 0;
+  // Degrees of freedom that an early look counts on where sigma is pooled with the prior: the
+  // prior's alone. 0: not pooled, or an older record; one fewer than the allocations.
+  int pooled_freedom = 0;
 };
 
 }  // namespace attune

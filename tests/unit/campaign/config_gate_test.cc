@@ -20,6 +20,7 @@ struct Past {
 };
 constexpr Past kRejected = {Standing::kRejected, RunEnd::kStopped};
 constexpr Past kHung = {Standing::kFailed, RunEnd::kHung};
+constexpr Past kSlow = {Standing::kFailed, RunEnd::kTooSlow};
 constexpr Past kCrashed = {Standing::kFailed, RunEnd::kCrashed};
 constexpr Past kNoMemory = {Standing::kFailed, RunEnd::kOomGpu};
 constexpr Past kNoHostMemory = {Standing::kFailed, RunEnd::kOomHost};
@@ -38,6 +39,11 @@ Entry ThatHangs() {
           {"virtual_pipeline",
            {{Edit::Op::kSet, "--num-virtual-stages-per-pipeline-rank", {"2"}}},
            {}}};
+}
+Entry ThatCrashes() {
+  return {"defect.E23",
+          *BaseRecipe("glm45"),
+          {"tp_overlap", {{Edit::Op::kSet, "--tp-comm-overlap", {}}}, {}}};
 }
 Entry ThatIsSilent() {
   Entry entry{"defect.E1",
@@ -86,6 +92,13 @@ TEST(VetChange, WhatWasRejectedOrRanOutOfMemoryDidNotHang) {
   EXPECT_FALSE(Refuses(entry, {kRejected, kRejected, kRejected}));
   EXPECT_FALSE(Refuses(entry, {kNoMemory, kNoHostMemory, kNoMemory}));
   EXPECT_FALSE(Refuses(entry, {kHung, kRejected, kNoMemory}));
+}
+
+TEST(VetChange, WhatHungDidNotCrash) {
+  const Entry entry = ThatCrashes();
+  EXPECT_FALSE(Refuses(entry, {kHung, kHung, kSlow}));
+  EXPECT_FALSE(Refuses(entry, {kHung, kCrashed}));
+  EXPECT_TRUE(Refuses(entry, {kCrashed, kCrashed}));
 }
 
 TEST(VetChange, ASilentCautionRefusesAfterTwoWrongTrainings) {

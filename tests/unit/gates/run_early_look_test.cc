@@ -16,18 +16,18 @@ namespace attune {
 namespace {
 
 constexpr int kTrials = 20'000;
-constexpr int kRuns = 5;
 constexpr int kWindow = 10;
 constexpr int kLook = 5;
 constexpr double kMeanMs = 1000;
 
 struct NoiseSetting {
   double run = 0, step = 0, rho = 0;
+  int runs = 5;  // of the calibration
 };
 std::string NameOf(const testing::TestParamInfo<NoiseSetting>& info) {
   return "Run" + std::to_string(std::lround(1e4 * info.param.run)) + "Step" +
          std::to_string(std::lround(1e4 * info.param.step)) + "Rho" +
-         std::to_string(std::lround(10 * info.param.rho));
+         std::to_string(std::lround(10 * info.param.rho)) + "Of" + std::to_string(info.param.runs);
 }
 
 // Step times of one run: its own level, and steps that remember the one before.
@@ -47,7 +47,7 @@ double ScoreOfSteps(const std::vector<double>& ms, int steps) {
 }
 
 Calibration DrawCalibration(Random& random, const NoiseSetting& noise) {
-  std::vector<CalibrationRun> runs(kRuns);
+  std::vector<CalibrationRun> runs(static_cast<std::size_t>(noise.runs));
   for (CalibrationRun& run : runs) {
     const std::vector<double> ms = RunOnce(random, noise, 1);
     run.measurement.tokens_per_s_per_slot = ScoreOfSteps(ms, kWindow);
@@ -69,7 +69,7 @@ struct AtBoundaries {
 
 void Look(Random& random, const NoiseSetting& noise, const Calibration& calibration, double gain,
           double weight, Shares& shares) {
-  const std::vector<double> leader(kRuns, calibration.mean);
+  const std::vector<double> leader(static_cast<std::size_t>(noise.runs), calibration.mean);
   const double candidate = ScoreOfSteps(RunOnce(random, noise, 1 + gain), kLook);
   switch (LookEarly(candidate, kLook, leader, calibration, Thresholds{}).verdict) {
     case EarlyVerdict::kWin:
@@ -135,6 +135,15 @@ TEST(EarlyMargin, IsTheStatedFormula) {
       << "a window longer than the calibration's has no step noise of its own";
 }
 
+TEST(EarlyMargin, OfAPooledSigmaCountsOnThePriorAlone) {
+  Calibration calibration;
+  calibration.runs.resize(2);
+  calibration.sigma = 0.01;
+  EXPECT_NEAR(*EarlyMargin(calibration, 20, 1, Thresholds{}), 63.65674 * std::sqrt(2e-4), 1e-6);
+  calibration.pooled_freedom = 4;
+  EXPECT_NEAR(*EarlyMargin(calibration, 20, 1, Thresholds{}), 4.604095 * std::sqrt(2e-4), 1e-6);
+}
+
 TEST(EarlyMargin, IsNotThereWithoutReplicas) {
   Calibration calibration;
   calibration.runs.resize(1);
@@ -149,7 +158,11 @@ INSTANTIATE_TEST_SUITE_P(
     Noises, EarlyLookBoundary,
     testing::Values(NoiseSetting{0.0049, 0.01, 0}, NoiseSetting{0.0049, 0.01, 0.5},
                     NoiseSetting{0.0095, 0.02, 0}, NoiseSetting{0.0095, 0.02, 0.5},
-                    NoiseSetting{0.0129, 0.03, 0}, NoiseSetting{0.0129, 0.03, 0.5}),
+                    NoiseSetting{0.0129, 0.03, 0}, NoiseSetting{0.0129, 0.03, 0.5},
+                    NoiseSetting{0.0049, 0.01, 0.5, 2}, NoiseSetting{0.0095, 0.02, 0.5, 2},
+                    NoiseSetting{0.0129, 0.03, 0, 2}, NoiseSetting{0.0129, 0.03, 0.5, 2},
+                    NoiseSetting{0.0129, 0.03, 0, 3}, NoiseSetting{0.0129, 0.03, 0.5, 3},
+                    NoiseSetting{0.0129, 0.03, 0.5, 4}),
     NameOf);
 
 }  // namespace
