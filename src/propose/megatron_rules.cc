@@ -27,9 +27,9 @@ constexpr double kTightest = 0.04;     // chance of running out of memory that a
 constexpr std::size_t kLookedAt = 64;  // best by mean that are projected with uncertainty
 constexpr std::size_t kPerLever = 3;   // of each lever, whatever the others promise
 constexpr double kAnswers = 1.15, kNoAnswer = 0.9;  // weight of levers that (don't) answer
-// Expected relative gain below which no launch is made: for each launch of the baseline that the
-// search could have paid for, and for each launch since the last win.
-constexpr double kTiring = 0.008, kImpatience = 0.004;
+// Expected relative gain below which no launch is made, over the square of what the search has spent
+// in launches of the baseline: the first few are cheap beside what may be found, many are not.
+constexpr double kTiring = 0.0028;
 constexpr double kChanceOfWin = 0.20;
 constexpr double kNear = 2.8;          // times sigma: where a fresh pair decides, about
 constexpr double kPairLaunches = 2;    // what it costs
@@ -258,7 +258,7 @@ class Search {
 
   // Expected gain below which no launch is made.
   double Bar() const {
-    return kTiring * Spent() + kImpatience * history_.since_win;
+    return kTiring * Spent() * Spent();
   }
 
   bool Worthwhile(const Ranked& r) const { return r.worth >= Bar() && r.chance >= kChanceOfWin; }

@@ -7,7 +7,8 @@ set -euo pipefail
 attune=$(realpath "${1:?usage: results.sh ATTUNE [--quick|--no-scan]}")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 drawn=1-10 nulls=1-20
-if [ "${2:-}" = --quick ]; then drawn=1 nulls=1; fi
+seeds=4
+if [ "${2:-}" = --quick ]; then drawn=1 nulls=1 seeds=1; fi
 
 scan=()
 made=""
@@ -86,7 +87,7 @@ others=(examples/llama-3.1-70b-h100x64-mlm/recipe.yaml examples/gpt-oss-20b-h100
 {
   head
   printf '## Recipes that are scored only\n\n'
-  bench "${scored[@]}" --world default:0 --world "default:$drawn"
+  bench "${scored[@]}" --world default:0 --world "default:$drawn" --seeds "$seeds"
   printf '\n## Recipes that the search was developed on\n\n'
   bench "${developed[@]}" --world default:0 --world "default:$drawn"
   printf '\n## The other examples\n\n'
