@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
-# results.sh ATTUNE [--quick|--no-scan]: prints a page with the figures of the tuners on the simulated
-# cluster, from seeds alone: two runs of one build print the same. Takes tens of minutes; --quick
-# takes one drawn world in place of ten, and is for looking at the form. --no-scan leaves out the
-# search for the best of each world, which takes most of the time.
+# results.sh ATTUNE [--quick|--no-scan|--scans FOLDER]: prints a page with the figures of the tuners on
+# the simulated cluster, from seeds alone: two runs of one build print the same. Takes an hour;
+# --quick takes one drawn world in place of ten, and is for looking at the form. --no-scan leaves out
+# the search for the best of each world, which takes most of the time; --scans compares with the
+# best in tables of their own and keeps the scans, which no tuner changes, in a folder.
 set -euo pipefail
-attune=$(realpath "${1:?usage: results.sh ATTUNE [--quick|--no-scan]}")
+attune=$(realpath "${1:?usage: results.sh ATTUNE [--quick|--no-scan|--scans FOLDER]}")
+scans=""
+if [ "${2:-}" = --scans ]; then
+  mkdir -p "${3:?--scans FOLDER}"
+  scans=$(realpath "$3")
+fi
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 drawn=1-10 nulls=1-20
 seeds=4
@@ -13,6 +19,7 @@ if [ "${2:-}" = --quick ]; then drawn=1 nulls=1 seeds=1; fi
 scan=()
 made=""
 if [ "${2:-}" = --no-scan ]; then scan=(--no-scan) made=" --no-scan"; fi
+if [ -n "$scans" ]; then scan=(--no-scan) made=" --scans FOLDER"; fi
 
 bench() { "$attune" bench --markdown "${scan[@]}" "$@"; }
 head() {
@@ -59,7 +66,9 @@ What these figures cannot say:
   the time of a step by 40%: its row says less than its figures do.
 
 EOF
-  if [ -n "$made" ]; then
+  if [ -n "$scans" ]; then
+    printf 'Best and reached stand in tables of their own, behind the others.\n\n'
+  elif [ -n "$made" ]; then
     printf 'This page was made without the scan: best, reached and of all were not looked for.\n\n'
   fi
 }
@@ -76,6 +85,23 @@ gaps() {
           /^results/ { counts = /do not count/ ? "no" : "yes" }
           END { print "| " recipe " | " world " |" figures " " counts " |" }'
     done
+  done
+}
+# One table a recipe: what is shipped over the best of a scan, by world.
+reached() {
+  local recipe
+  for recipe in "${scored[@]:0:2}"; do
+    printf '\nFour seeds of each world.\n\n'
+    python3 tests/long/reached.py "$attune" "$scans" "$recipe" default:0-10 --seeds "$seeds"
+  done
+  for recipe in "${developed[@]:0:2}"; do
+    printf '\n'
+    python3 tests/long/reached.py "$attune" "$scans" "$recipe" default:0-5
+  done
+  for recipe in "${scored[@]:0:2}" "${developed[@]:0:2}"; do
+    printf '\nWorlds of other kinds, two seeds of each.\n\n'
+    python3 tests/long/reached.py "$attune" "$scans" "$recipe" slow-network:1 no-launch:1 \
+      small-memory:1 slow-flex:1 dear-recompute:1 --seeds 2
   done
 }
 scored=(examples/glm-4.5-b200x128/recipe.yaml examples/minimax-m2-b200x64/recipe.yaml
@@ -95,7 +121,11 @@ others=(examples/llama-3.1-70b-h100x64-mlm/recipe.yaml examples/gpt-oss-20b-h100
   printf '\n## Worlds of other kinds\n\n'
   bench "${scored[0]}" "${developed[0]}" --world cloud:1 --world slow-network:1 --world no-launch:1 \
     --world small-memory:1 --world slow-flex:1 --world dear-recompute:1
-  if [ -z "$made" ]; then
+  if [ -n "$scans" ]; then
+    printf '\n## What is reached of the best that a scan found\n'
+    reached
+  fi
+  if [ -z "$made" ] || [ -n "$scans" ]; then
     printf '\n## How far the uncorrected estimate is off\n\n'
     gaps
   fi
