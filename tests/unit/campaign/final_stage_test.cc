@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include <string>
+#include <utility>
 #include <variant>
 
 #include "gates/base_recipes.h"
@@ -22,6 +22,13 @@ RunRecord& AddRun(CampaignState& s, Effective user, Standing standing, RunEnd en
   return s.runs.emplace(id, std::move(run)).first->second;
 }
 
+Leader LeaderOf(RunId run, Effective user) {
+  Leader leader;
+  leader.run = std::move(run);
+  leader.user = std::move(user);
+  return leader;
+}
+
 // A search whose leader has virtual stages, after `hangs` candidates with virtual stages stood
 // still; the leader before it has none.
 CampaignState Searched(int hangs) {
@@ -34,9 +41,9 @@ CampaignState Searched(int hangs) {
   staged.args.Set("--num-virtual-stages-per-pipeline-rank", {"2"});
   const RunId first = AddRun(s, other, Standing::kWin, RunEnd::kStopped).plan.id;
   const RunId last = AddRun(s, staged, Standing::kWin, RunEnd::kStopped).plan.id;
-  s.past_leaders.push_back({.run = {}, .user = s.recipe.base});
-  s.past_leaders.push_back({.run = first, .user = other});
-  s.leader = {.run = last, .user = staged};
+  s.past_leaders.push_back(LeaderOf({}, s.recipe.base));
+  s.past_leaders.push_back(LeaderOf(first, other));
+  s.leader = LeaderOf(last, staged);
   for (int i = 0; i < hangs; ++i) {
     ProposalRecord proposal;
     proposal.proposal = Proposal{};

@@ -106,13 +106,18 @@ TEST(Hazards, AHangGivesUpTheFamilyAndNotTheRest) {
   Past past(base);
   past.Failed(hung, 2, false);
 
-  TrainingJob neighbour = hung;  // far enough away to be no likeness, and two of the three remain
-  neighbour.layout.cp = 1;
+  // Far enough away to be no likeness, and three of its six suspects remain.
+  TrainingJob neighbour = hung;
+  neighbour.layout.cp = 2;
   neighbour.layout.vp = 2;
   neighbour.batch.mbs = 2;
   neighbour.layout.pp *= 4;
   neighbour.layout.ep = 1;
   EXPECT_GT(past.Risk(neighbour), 0.95);
+
+  TrainingJob two_left = neighbour;
+  two_left.layout.cp = 1;
+  EXPECT_LT(past.Risk(two_left), 0.5);
 
   TrainingJob one_left = base;  // one of its six suspects
   one_left.batch.mbs = 2;
