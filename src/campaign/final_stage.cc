@@ -151,7 +151,8 @@ Action ShipNothing(const CampaignState& s) {
   return Record{{ShipIntended{"no_gain", {}, fmt::format("shipped-{}", s.id.value)}}};
 }
 
-Action Conclude(const CampaignState& s, const FinalRecord& record) {
+// `shipped`: what the gate says of the leader as it would be shipped.
+Action Conclude(const CampaignState& s, const FinalRecord& record, const GateVerdict& shipped) {
   ShipInput input;
   input.leader = s.leader.run;
   input.blocks = record.blocks;
@@ -164,7 +165,6 @@ Action Conclude(const CampaignState& s, const FinalRecord& record) {
   input.rehearsal_detail = record.rehearsal_detail;
   input.not_available = record.not_available;
   FinalResult result = CheckShip(input, kLimits);
-  const GateVerdict shipped = VetShipped(s, s.leader.user);
   result.findings.insert(result.findings.end(), shipped.findings.begin(), shipped.findings.end());
   if (record.rejected != nullptr) {
     const GateVerdict why = VerdictOf(record.rejected->judged->findings);
@@ -213,14 +213,14 @@ Action DecideFinal(const CampaignState& s, const std::string& allocation) {
   }
   if (s.leader.run.empty() || !s.calibration) return ShipNothing(s);
   if (!MayFallBack(FallsOf(s), kLimits)) return ShipNothing(s);
+  // It fell already, and no leader stands behind it.
   if (!s.finals.empty() && s.finals.back().leader == s.leader.run) return ShipNothing(s);
 
   const FinalRecord record = Read(s);
+  const GateVerdict shipped = VetShipped(s, s.leader.user);
   // Every winner run passes level 3 and the gate takes what is shipped, or it does not ship:
   // neither a block nor a rehearsal is paid for to hear it again.
-  if (record.rejected != nullptr || !VetShipped(s, s.leader.user).admitted) {
-    return Conclude(s, record);
-  }
+  if (record.rejected != nullptr || !shipped.admitted) return Conclude(s, record, shipped);
   const int asked = s.opened ? s.opened->policy.final_blocks : 0;
   const GpuMillis block_hold = HoldFor(s, FinalLimit(s));
   const bool short_of_money = !Affordable(s, block_hold, false);
@@ -251,7 +251,7 @@ Action DecideFinal(const CampaignState& s, const std::string& allocation) {
                 "this allocation has had its final block, and the next takes a fresh one: attune "
                 "run or attune resume goes on"};
   }
-  return Conclude(s, record);
+  return Conclude(s, record, shipped);
 }
 
 }  // namespace attune

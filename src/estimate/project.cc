@@ -26,7 +26,8 @@ constexpr std::array<std::string_view, kTerms> kNames = {
 constexpr Factors kPrior = {0.20, 0.50, 0.30, 0.25, 0.35, 0.60, 0.40, 0.50, 0.60, 0.50,
                             0.50, 0.40, 0.50, 0.15, 0.20, 0.50, 0.50, 0.50, 0.30};
 constexpr MemoryFactors kPeakPrior = {0.06, 0.25, 0.40};
-// The same of what a factor differs by between places that have nothing to do with each other.
+// The same of what a factor differs by between places that have nothing to do with each other. Of
+// memory the formulas' factors hold everywhere, and the rest is local.
 constexpr double kStepLocal = 0.25, kPeakLocal = 0;
 constexpr double kStepRest = 0.06, kPeakRest = 0.08;     // of the smooth rest
 constexpr double kStepNoise = 0.012, kPeakNoise = 0.01;  // of one run
@@ -329,7 +330,8 @@ Correction Fit(std::span<const Measured> runs) {
     const std::vector<double> place = PlaceOf(run.job);
     if (run.step_seconds && *run.step_seconds > 0) {
       steps.push_back(
-          {place, std::log(*run.step_seconds), kStepNoise, false, true, [t = *terms](const double* f) {
+          {place, std::log(*run.step_seconds), kStepNoise, false, true,
+           [t = *terms](const double* f) {
              Factors factors;
              std::copy(f, f + kTerms, factors.begin());
              return StepSeconds(t, factors);

@@ -257,9 +257,7 @@ class Search {
   }
 
   // Expected gain below which no launch is made.
-  double Bar() const {
-    return kTiring * Spent() * Spent();
-  }
+  double Bar() const { return kTiring * Spent() * Spent(); }
 
   bool Worthwhile(const Ranked& r) const { return r.worth >= Bar() && r.chance >= kChanceOfWin; }
 

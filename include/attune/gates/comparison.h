@@ -42,8 +42,8 @@ struct EarlyLook {
 //   t(0.995; R-1) sqrt(s_run^2 (1 + 1/n_l) + s_step^2 V (1/n - 1/n_w)), V = (1+rho)/(1-rho),
 // rho clamped to [0, 0.8]; s_run, s_step, rho, R and n_w from the calibration. Where s_run is pooled
 // with the prior (R < 5, a known framework) the prior's 4 degrees of freedom stand for R - 1: of two
-// runs alone t would be 64. nullopt: no early
-// looks (R = 1, or the calibration's short windows differ from its full ones by over 1%).
+// runs alone t would be 64. nullopt: no early looks (R = 1, or the calibration's short windows
+// differ from its full ones by over 1%).
 std::optional<double> EarlyMargin(const Calibration& calibration, int timed_steps, int leader_runs,
                                   const Thresholds& limits);
 // candidate: score of the short window.
