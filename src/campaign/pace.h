@@ -38,17 +38,19 @@ std::optional<Pace> PaceOf(const CampaignState& s);
 
 // Limit of a launch with `runs` runs, as the launcher rounds it.
 Millis LaunchLimit(const CampaignState& s, int runs);
-// Limit of a final block: 1.2 x what the same runs took.
+// Limit of a final block: 1.2 x what its two runs are expected to take, the winner at half as much
+// again as its own step time and at most at the baseline's.
 Millis FinalLimit(const CampaignState& s);
 GpuMillis HoldFor(const CampaignState& s, Millis limit);
 int FinalBlocksWanted(const CampaignState& s);
 // Steps of the rehearsal's first run: few, and many where graphs or overlaps fail late.
 int RehearsalStepsWanted(const CampaignState& s);
 
-// Of the reserve (campaign.h) what a launch of the search has to leave: all of it. Only a search
-// without a win yet may count on two blocks, which suffice where money is short (control_plane.md
-// section 4), unless the user asked for a number of them: a third one of a winner that there is not
-// must not keep it from being found.
+// Of the reserve (campaign.h) what a launch of the search has to leave: all of it. A search without
+// a win yet may count on two blocks, which suffice where money is short (control_plane.md section
+// 4): a third one of a winner that there is not must not keep it from being found. So may one whose
+// leader is more than four bands ahead, since two blocks that show half of that suffice. Unless the
+// user asked for a number of them.
 GpuMillis KeptForFinal(const CampaignState& s);
 // charged + holds + new hold <= budget - reserve. Calibration and final launches keep no reserve.
 bool Affordable(const CampaignState& s, GpuMillis hold, bool keep_reserve);

@@ -4,10 +4,13 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <utility>
 #include <variant>
 
+#include "attune/campaign/campaign.h"
 #include "gates/base_recipes.h"
+#include "pace.h"
 
 namespace attune {
 namespace {
@@ -109,6 +112,41 @@ TEST(FinalStage, ALeaderThatNothingStandsBehindEndsTheCampaign) {
   const auto* ship = Only<ShipIntended>(next);
   ASSERT_TRUE(ship != nullptr);
   EXPECT_EQ(ship->verdict, "no_gain");
+}
+
+// The leader of a search, so many times as fast as the baseline and `gain` ahead of it.
+CampaignState Led(double times, double gain) {
+  CampaignState s = Searched(0);
+  s.calibration->band = 0.03;
+  s.calibration->step_ms = 100'000;  // so long that each window has as many steps
+  s.calibration->startup = std::chrono::seconds(100);
+  s.leader.gain = gain;
+  RunRecord& run = s.runs.at(s.leader.run);
+  Step step;
+  step.printed_ms = s.calibration->step_ms / times;
+  run.steps.assign(10, step);
+  return s;
+}
+
+TEST(FinalStage, KeepsTwoBlocksUnderAClearLeaderAndThreeElse) {
+  CampaignState s = Led(1, 0.12);
+  EXPECT_EQ(KeptForFinal(s), Reserve(s)) << "four bands ahead is not more";
+  s.leader.gain = 0.13;
+  EXPECT_EQ(3 * KeptForFinal(s).value, 2 * Reserve(s).value);
+  s.opened.emplace().policy.final_blocks = 3;
+  EXPECT_EQ(KeptForFinal(s), Reserve(s)) << "the user asked for three";
+}
+
+TEST(FinalStage, LimitCountsTheWinnerAtHalfAsMuchAgainAsItsOwnPace) {
+  const Millis same = FinalLimit(Led(1, 0)), faster = FinalLimit(Led(1.25, 0.25)),
+               twice = FinalLimit(Led(2, 1)), thrice = FinalLimit(Led(3, 2));
+  EXPECT_EQ(faster, same) << "at most the baseline's";
+  EXPECT_LT(twice, same);
+  EXPECT_LT(thrice, twice);
+  // Two start-ups, a minute for each profile, and the baseline's steps stay: of n steps of 100 s,
+  // 1.2 (320 + 100 n + 50 n) seconds.
+  const double n = (static_cast<double>(same.count()) / 1200 - 320) / 200;
+  EXPECT_NEAR(static_cast<double>(thrice.count()), 1200 * (320 + 150 * n), 1000);
 }
 
 }  // namespace
