@@ -78,6 +78,21 @@ TEST(FreshPair, RunsEachOnceWhereFourRunsHoldMoreThanATenthOfTheBudget) {
   }
 }
 
+TEST(FreshPair, IsNotLaunchedForATie) {
+  Recipe recipe = NearRecipe();
+  recipe.declared.front().values = {"1", "0.9747"};  // gains 2.6%, close to the band from below
+  Campaign c(recipe);
+  const Result<CampaignEnd> end = c.Go();
+  ASSERT_TRUE(end) << end.error().message;
+  const CampaignState s = c.State();
+  EXPECT_TRUE(Pairs(s).empty());
+  const RunRecord* run = c.Run(s, "speed-0.9747");
+
+  ASSERT_TRUE(run != nullptr && run->judged);
+  EXPECT_EQ(run->judged->standing, Standing::kTie) << run->judged->reason;
+  EXPECT_EQ(BrokenBooks(c), "");
+}
+
 // The load-balancing loss is gone in the candidate, which only its judgement looks at.
 TEST(FreshPair, IsNotLaunchedForWhatItsOwnRunShowsToBeWrong) {
   Campaign c(NearRecipe());

@@ -53,6 +53,20 @@ TrainingJob WithFullRecompute(TrainingJob j) {
   return j;
 }
 
+// What a run's profile says of the experts' traffic holds where it was run, and less elsewhere.
+TEST(Fit, AFactorDiffersBetweenLayouts) {
+  const TrainingJob here = Large(2, 8, 16);
+  Measured seen;
+  seen.job = here;
+  seen.exposed_communication = 0.8;
+  const Correction c = Fit(std::span(&seen, 1));
+  const auto times = [&](const TrainingJob& job) {
+    return Project(job, c)->parts.ep / Project(job)->parts.ep;
+  };
+  EXPECT_GT(c.Factor("all_to_all"), 1.1) << "of every layout";
+  EXPECT_GT(times(here), 1.03 * c.Factor("all_to_all")) << "and more of the one that was run";
+}
+
 TEST(Project, KnowsNothingOfAGpuOutsideTheTable) {
   TrainingJob j = Large(2, 8, 16);
   j.gpu = "cpu";
