@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "attune/base/text.h"
@@ -118,21 +119,42 @@ std::string EarlierResult(const CampaignState& s, const std::string& hash) {
 
 }  // namespace
 
+namespace {
+
+Effective Measured(const CampaignState& s, const Effective& user) {
+  return Instrument(s.recipe, user, WindowFor(s, 1, "run"), BuiltInRules()).effective;
+}
+
+// The check of one change, with what is the same for all changes to one state.
+class ChangeGate {
+ public:
+  explicit ChangeGate(const CampaignState& s)
+      : s_(s), known_(s), facts_(known_.Facts(s)), measured_base_(Measured(s, s.recipe.base)) {}
+  ChangeGate(const ChangeGate&) = delete;  // the facts point into what it knows
+  ChangeGate& operator=(const ChangeGate&) = delete;
+
+  GateVerdict Of(const Change& change) const {
+    GateVerdict verdict = CheckConfig(s_.recipe, s_.leader.user, change, BuiltInRules(), facts_);
+    if (!verdict.admitted) return verdict;
+    // What will be executed differs from the measured baseline in exactly the change: a lever that
+    // the instrumentation sets or removes would measure the baseline under another name.
+    const Effective candidate = ApplyEdits(s_.leader.user, change.edits);
+    GateVerdict executed = CheckDifference(measured_base_, Measured(s_, candidate),
+                                           Difference(s_.recipe.base, candidate));
+    return executed.admitted ? verdict : executed;
+  }
+
+ private:
+  const CampaignState& s_;
+  const Known known_;
+  const ConfigFacts facts_;
+  const Effective measured_base_;
+};
+
+}  // namespace
+
 GateVerdict VetChange(const CampaignState& s, const Change& change) {
-  const Known known(s);
-  GateVerdict verdict =
-      CheckConfig(s.recipe, s.leader.user, change, BuiltInRules(), known.Facts(s));
-  if (!verdict.admitted) return verdict;
-  // What will be executed differs from the measured baseline in exactly the change: a lever that
-  // the instrumentation sets or removes would measure the baseline under another name.
-  const Effective candidate = ApplyEdits(s.leader.user, change.edits);
-  const MeasuredWindow window = WindowFor(s, 1, "run");
-  const auto measured = [&](const Effective& user) {
-    return Instrument(s.recipe, user, window, BuiltInRules()).effective;
-  };
-  GateVerdict executed = CheckDifference(measured(s.recipe.base), measured(candidate),
-                                         Difference(s.recipe.base, candidate));
-  return executed.admitted ? verdict : executed;
+  return ChangeGate(s).Of(change);
 }
 
 GateVerdict VetShipped(const CampaignState& s, const Effective& shipped) {
@@ -142,7 +164,9 @@ GateVerdict VetShipped(const CampaignState& s, const Effective& shipped) {
 }
 
 Vet MakeVet(const CampaignState& state) {
-  return [&state](const Change& change) { return VetChange(state, change); };
+  return [gate = std::make_shared<const ChangeGate>(state)](const Change& change) {
+    return gate->Of(change);
+  };
 }
 
 Fact JudgeProposal(const CampaignState& s, const ProposalId& id, Proposal proposal,

@@ -412,6 +412,7 @@ Action DecideSearching(const CampaignState& s, Instant now, const SessionLimits&
                     "no_launch");
   }
   if (s.user_wish) return Done{130, "stopped by the user; resume goes on"};
+  if (auto action = LeaderFalls(s)) return *action;
   return Ask{};
 }
 

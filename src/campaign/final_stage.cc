@@ -201,6 +201,13 @@ bool FellForCorrectness(const CampaignState& s) {
   });
 }
 
+std::optional<Action> LeaderFalls(const CampaignState& s) {
+  if (s.leader.run.empty() || !s.calibration) return std::nullopt;
+  const GateVerdict shipped = VetShipped(s, s.leader.user);
+  if (shipped.admitted) return std::nullopt;
+  return Conclude(s, Read(s), shipped);
+}
+
 Action DecideFinal(const CampaignState& s, const std::string& allocation) {
   if (s.ship) {
     if (!s.shipped) return Ship{};

@@ -14,6 +14,10 @@ namespace attune {
 // `allocation`: the held one that launches become steps of; empty: each has its own.
 Action DecideFinal(const CampaignState& s, const std::string& allocation);
 
+// During the search: a leader falls that the gate would not ship, such as for a caution that has
+// escalated since it won. What builds on it would be refused, or fall in its turn.
+std::optional<Action> LeaderFalls(const CampaignState& s);
+
 // Every search win that could not be verified fell: was any of them rejected for correctness?
 bool FellForCorrectness(const CampaignState& s);
 

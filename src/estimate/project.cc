@@ -29,7 +29,7 @@ constexpr MemoryFactors kPeakPrior = {0.06, 0.25, 0.40};
 // The same of what a factor differs by between places that have nothing to do with each other. Of
 // memory the formulas' factors hold everywhere, and the rest is local.
 constexpr double kStepLocal = 0.25, kPeakLocal = 0;
-constexpr double kStepRest = 0.06, kPeakRest = 0.08;     // of the smooth rest
+constexpr double kStepRest = 0.06, kPeakRest = 0.09;     // of the smooth rest
 constexpr double kStepNoise = 0.012, kPeakNoise = 0.01;  // of one run
 constexpr double kCutNoise = 0.06;  // an out-of-memory end says only that it was above
 constexpr double kShareNoise = 0.25, kShareFloor = 0.03;  // of the logarithm of share + floor
@@ -285,10 +285,9 @@ std::optional<QuickEstimate> ProjectQuickly(const TrainingJob& job, const Correc
   const std::vector<double> place = PlaceOf(job);
   const Here<kTerms> step = HereOf<kTerms>(kStepShape, correction.step, place);
   const Here<kMemoryTerms> peak = HereOf<kMemoryTerms>(kPeakShape, correction.peak, place);
-  return QuickEstimate{
-      StepSeconds(*terms, step.Factors()) * std::exp(step.rest),
-      MaxPeak(MemoryOf(job, *gpu), peak.Factors(), nullptr) * std::exp(peak.rest),
-      correction.device_bytes.value_or(static_cast<double>(gpu->memory_bytes))};
+  return QuickEstimate{StepSeconds(*terms, step.Factors()) * std::exp(step.rest),
+                       MaxPeak(MemoryOf(job, *gpu), peak.Factors(), nullptr) * std::exp(peak.rest),
+                       correction.device_bytes.value_or(static_cast<double>(gpu->memory_bytes))};
 }
 
 double LayoutLikeness(const TrainingJob& a, const TrainingJob& b) {
@@ -329,13 +328,12 @@ Correction Fit(std::span<const Measured> runs) {
     if (!terms) continue;
     const std::vector<double> place = PlaceOf(run.job);
     if (run.step_seconds && *run.step_seconds > 0) {
-      steps.push_back(
-          {place, std::log(*run.step_seconds), kStepNoise, false, true,
-           [t = *terms](const double* f) {
-             Factors factors;
-             std::copy(f, f + kTerms, factors.begin());
-             return StepSeconds(t, factors);
-           }});
+      steps.push_back({place, std::log(*run.step_seconds), kStepNoise, false, true,
+                       [t = *terms](const double* f) {
+                         Factors factors;
+                         std::copy(f, f + kTerms, factors.begin());
+                         return StepSeconds(t, factors);
+                       }});
     }
     const auto share = [&](std::optional<double> measured, auto part) {
       if (!measured) return;

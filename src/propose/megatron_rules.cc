@@ -27,14 +27,16 @@ constexpr double kTightest = 0.04;     // chance of running out of memory that a
 constexpr std::size_t kLookedAt = 64;  // best by mean that are projected with uncertainty
 constexpr std::size_t kPerLever = 3;   // of each lever, whatever the others promise
 constexpr double kAnswers = 1.15, kNoAnswer = 0.9;  // weight of levers that (don't) answer
-// Expected relative gain below which no launch is made, over the square of what the search has spent
-// in launches of the baseline: the first few are cheap beside what may be found, many are not.
+// Expected relative gain below which no launch is made, over the square of what the search has
+// spent in launches of the baseline: the first few are cheap beside what may be found, many are
+// not.
 constexpr double kTiring = 0.0028;
 constexpr double kChanceOfWin = 0.20;
-constexpr double kNear = 2.8;          // times sigma: where a fresh pair decides, about
-constexpr double kPairLaunches = 2;    // what it costs
-constexpr int kNullPatience = 5;       // launches without any win
-constexpr int kStillLaunches = 2;      // of NothingMoves
+constexpr double kNear = 2.8;        // times sigma: where a fresh pair decides, about
+constexpr double kPairLaunches = 2;  // what it costs
+constexpr int kNullPatience = 5;     // launches without any win
+constexpr int kStillLaunches = 2;    // of NothingMoves
+constexpr double kApart = 0.6;       // likeness of layouts that count as one of them
 constexpr double kShouldMove = 0.08, kStill = 0.015;
 constexpr std::size_t kStackParts = 4;  // one primary and three enablers
 constexpr double kMinorLeast = 0.002;
@@ -110,7 +112,8 @@ class Search {
       if (!e) return {1e9, 9};
       return {e->step_seconds, e->peak_bytes / e->device_bytes};
     };
-    std::vector<Candidate> all = space.Candidates(judge);
+    const auto admits = [&](const Candidate& c) { return vet_(space.ChangeOf(c)).admitted; };
+    std::vector<Candidate> all = space.Candidates(judge, admits);
     std::stable_sort(all.begin(), all.end(),
                      [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
     std::vector<Ranked> ranked;
@@ -261,18 +264,22 @@ class Search {
 
   bool Worthwhile(const Ranked& r) const { return r.worth >= Bar() && r.chance >= kChanceOfWin; }
 
-  // Launches that should have moved the step time and did not: something that no lever touches
-  // bounds it, such as the input pipeline.
+  // Launches of unlike layouts that should have moved the step time and did not: something that no
+  // lever touches bounds it, such as the input pipeline. Of like ones the estimate is wrong.
   bool NothingMoves() const {
-    int still = 0;
+    std::vector<const TrainingJob*> still;
     for (const Trial& t : history_.trials) {
       if (t.won) return false;
       if (!t.proposal->proposal->expected_gain || !t.seconds) continue;
       const auto [low, high] = *t.proposal->proposal->expected_gain;
       const bool moved = std::abs(leader_seconds_ / *t.seconds - 1) > kStill;
-      if ((low + high) / 2 > kShouldMove && !moved) ++still;
+      if ((low + high) / 2 <= kShouldMove || moved || !t.job) continue;
+      const bool apart = std::all_of(still.begin(), still.end(), [&](const TrainingJob* job) {
+        return LayoutLikeness(*job, *t.job) <= kApart;
+      });
+      if (apart) still.push_back(&*t.job);
     }
-    return still >= kStillLaunches;
+    return std::ssize(still) >= kStillLaunches;
   }
 
   std::optional<Proposal> Propose(const Space& space, const Ranked& r) const {

@@ -14,11 +14,11 @@ constexpr std::size_t kPaired = 3;    // of them, that are tried with everything
 constexpr double kSlowest = 2.5;      // times the leader's step: not worth enablers
 constexpr std::size_t kPool = 8;      // moves of a lever that joint moves are made of, best first
 constexpr std::size_t kPoolLayouts = 24;  // the same of a lever that places stages
-constexpr std::size_t kWays = 10;     // joint moves that are made longer
-constexpr std::size_t kParts = 4;     // the gates take one lever and three enablers
-constexpr double kEarns = 0.99;       // times the step without it: what a further part must reach
-constexpr double kTight = 0.92;       // joint moves above this share rank lower ...
-constexpr double kDear = 6;           // ... by this a share
+constexpr std::size_t kWays = 24;         // joint moves that are made longer
+constexpr std::size_t kParts = 4;         // the gates take one lever and three enablers
+constexpr double kEarns = 0.99;  // times the step without it: what a further part must reach
+constexpr double kTight = 0.92;  // joint moves above this share rank lower ...
+constexpr double kDear = 3;      // ... by this a share
 
 void SortBySeconds(std::vector<Candidate>& all) {
   std::stable_sort(all.begin(), all.end(),
@@ -31,8 +31,8 @@ double Rank(const Candidate& c) {
 }
 
 bool Clash(const Sizes& a, const Sizes& b) {
-  return (a.tp && b.tp) || (a.pp && b.pp) || (a.ep && b.ep) || (a.etp && b.etp) ||
-         (a.cp && b.cp) || (a.vp && b.vp) || (a.mbs && b.mbs) || (a.first && b.first);
+  return (a.tp && b.tp) || (a.pp && b.pp) || (a.ep && b.ep) || (a.etp && b.etp) || (a.cp && b.cp) ||
+         (a.vp && b.vp) || (a.mbs && b.mbs) || (a.first && b.first);
 }
 // Whether two parts set the same argument to different values, or are of one lever.
 bool Clash(const Part& a, const Part& b) {
@@ -118,14 +118,16 @@ std::vector<Outlay::Way> Outlay::Longer(const std::vector<Way>& ways,
       if (earns) longer.push_back({std::move(of), std::move(*c)});
     }
   }
-  const std::size_t kept = std::min(kWays, longer.size());
-  std::partial_sort(longer.begin(), longer.begin() + static_cast<std::ptrdiff_t>(kept),
-                    longer.end(), [](const Way& a, const Way& b) {
-                      const double x = Rank(a.candidate), y = Rank(b.candidate);
-                      return x != y ? x < y : a.of < b.of;
-                    });
-  longer.resize(kept);
-  return longer;
+  std::sort(longer.begin(), longer.end(), [](const Way& a, const Way& b) {
+    const double x = Rank(a.candidate), y = Rank(b.candidate);
+    return x != y ? x < y : a.of < b.of;
+  });
+  std::vector<Way> kept;
+  for (Way& way : longer) {
+    if (kept.size() == kWays) break;
+    if (admits_(way.candidate)) kept.push_back(std::move(way));
+  }
+  return kept;
 }
 
 // What may serve as an enabler later: levers that make room, and layouts.

@@ -1,5 +1,5 @@
-// Candidates are laid out in three ways: every lever alone; enablers for what is illegal or does not
-// fit alone; and joint moves of several levers, climbed to on the projection.
+// Candidates are laid out in three ways: every lever alone; enablers for what is illegal or does
+// not fit alone; and joint moves of several levers, climbed to on the projection.
 #pragma once
 
 #include <functional>
@@ -17,14 +17,17 @@ class Outlay {
  public:
   // A candidate of these parts, projected; nothing where they are illegal together.
   using Make = std::function<std::optional<Candidate>(std::vector<Part>)>;
-  Outlay(Make make, double leader_seconds, double leader_peak)
-      : make_(std::move(make)), leader_seconds_(leader_seconds), leader_peak_(leader_peak) {}
+  Outlay(Make make, Space::Admits admits, double leader_seconds, double leader_peak)
+      : make_(std::move(make)),
+        admits_(std::move(admits)),
+        leader_seconds_(leader_seconds),
+        leader_peak_(leader_peak) {}
 
   void Alone(const std::vector<Part>& parts);
   // After Alone.
   void WithEnablers();
   // After Alone: from the leader, the best parts are added one at a time, several ways in parallel,
-  // and each way's best are kept.
+  // and each way's best are kept. What the gates refuse takes nobody's place among them.
   void Jointly();
   std::vector<Candidate> Take() { return std::move(out_); }
 
@@ -40,6 +43,7 @@ class Outlay {
   std::vector<Way> Longer(const std::vector<Way>& ways, std::set<std::vector<std::size_t>>& seen);
 
   Make make_;
+  Space::Admits admits_;
   double leader_seconds_, leader_peak_;
   std::map<std::string, std::vector<Candidate>> tight_;
   std::map<std::string, std::vector<Candidate>> alone_;  // legal alone, by lever

@@ -106,7 +106,7 @@ std::optional<TrainingJob> Space::JobOf(const std::vector<Part>& parts) const {
   return sized;
 }
 
-std::vector<Candidate> Space::Candidates(const Judge& judge) const {
+std::vector<Candidate> Space::Candidates(const Judge& judge, const Admits& admits) const {
   const auto make = [&](std::vector<Part> parts) -> std::optional<Candidate> {
     std::optional<TrainingJob> job = JobOf(parts);
     if (!job) return std::nullopt;
@@ -117,7 +117,7 @@ std::vector<Candidate> Space::Candidates(const Judge& judge) const {
                      .peak_share = p.peak_share};
   };
   const Projected leader = judge(job_);
-  Outlay outlay(make, leader.seconds, leader.peak_share);
+  Outlay outlay(make, admits, leader.seconds, leader.peak_share);
   std::vector<Part> modelled = sizes_;
   for (const Part& part : listed_) {
     if (part.lever->modelled) modelled.push_back(part);

@@ -58,7 +58,9 @@ class Space {
     double peak_share = 0;  // of the device; a job that does not fit needs enablers
   };
   using Judge = std::function<Projected(const TrainingJob&)>;
-  std::vector<Candidate> Candidates(const Judge& judge) const;
+  // Whether the gates take it. Asked of joint moves only: of a few dozen, not of all.
+  using Admits = std::function<bool(const Candidate&)>;
+  std::vector<Candidate> Candidates(const Judge& judge, const Admits& admits) const;
 
   // Edits of the leader, lever and enablers of a candidate.
   Change ChangeOf(const Candidate& candidate) const;

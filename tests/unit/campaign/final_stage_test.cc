@@ -114,6 +114,27 @@ TEST(FinalStage, ALeaderThatNothingStandsBehindEndsTheCampaign) {
   EXPECT_EQ(ship->verdict, "no_gain");
 }
 
+// What builds on a leader that will not ship would be refused, or fall in its turn.
+TEST(Search, ALeaderThatTheGateWouldNotShipFallsAtOnce) {
+  for (const int hangs : {1, 2}) {
+    CampaignState s = Searched(hangs);
+    s.phase = Phase::kSearching;
+    for (auto& [id, run] : s.runs) {
+      run.diagnosis.emplace();
+      run.launch = LaunchId{"l" + id.value.substr(1)};
+      s.launches[run.launch].state = LaunchState::kEnded;
+    }
+    const Action action = Decide(s, Instant{}, {}, nullptr);
+    const auto* fell = Only<FinalResult>(action);
+    EXPECT_EQ(std::holds_alternative<Ask>(action), hangs < 2);
+    EXPECT_EQ(fell != nullptr, hangs == 2);
+    if (fell != nullptr) {
+      EXPECT_EQ(fell->leader, s.leader.run);
+      EXPECT_TRUE(fell->reason.starts_with("defect.E4: ")) << fell->reason;
+    }
+  }
+}
+
 // The leader of a search, so many times as fast as the baseline and `gain` ahead of it.
 CampaignState Led(double times, double gain) {
   CampaignState s = Searched(0);

@@ -6,6 +6,7 @@
 #include "attune/propose/experience.h"
 #include "unit/propose/examples.h"
 #include "unit/propose/fake_world.h"
+#include "unit/propose/record.h"
 
 namespace attune {
 namespace {
@@ -67,6 +68,38 @@ TEST(MegatronRules, GivesUpWithinFiveLaunchesWhereNothingGains) {
     EXPECT_LE(campaign.proposals.size(), 5u) << seed;
     EXPECT_TRUE(campaign.s.leader.run.empty()) << seed;
   }
+}
+
+// A record of launches that were to gain 20 % and moved nothing.
+testing::Record Still(const std::vector<std::vector<Edit>>& changes) {
+  testing::Record record(ExampleRecipe("glm-4.5-b200x128"));
+  record.Calibrate(3, 800, {});
+  for (const std::vector<Edit>& edits : changes) {
+    Proposal p = testing::Move("microbatch", "--micro-batch-size", "2", "still");
+    p.change.edits = edits;
+    p.expected_gain = {0.1, 0.3};
+    record.Try(p, {Standing::kTie, 800, 0.0});
+  }
+  return record;
+}
+
+TEST(MegatronRules, EndsWhereUnlikeLaunchesMoveNothing) {
+  const auto set = [](const char* flag, const char* value) {
+    return Edit{Edit::Op::kSet, flag, {value}};
+  };
+  const Edit mbs = set("--micro-batch-size", "2");
+  const Edit ep = set("--expert-model-parallel-size", "8");
+  const Edit pp = set("--pipeline-model-parallel-size", "4");
+  const Edit tp = set("--tensor-model-parallel-size", "8");
+  const auto ends = [](const testing::Record& record) {
+    const auto reply =
+        *MakeRulesProposer()->Propose(record.s, [](const Change&) { return VerdictOf({}); });
+    return std::holds_alternative<StopWish>(reply);
+  };
+  EXPECT_FALSE(ends(Still({{mbs}})));
+  // Twice nearly the same says that the estimate is wrong there.
+  EXPECT_FALSE(ends(Still({{mbs}, {mbs, ep}})));
+  EXPECT_TRUE(ends(Still({{mbs}, {ep, pp, tp}})));
 }
 
 TEST(MegatronRules, NeverRepeatsAndNeverAsksWhatTheGateRefuses) {
