@@ -118,14 +118,16 @@ std::vector<Outlay::Way> Outlay::Longer(const std::vector<Way>& ways,
       if (earns) longer.push_back({std::move(of), std::move(*c)});
     }
   }
-  std::sort(longer.begin(), longer.end(), [](const Way& a, const Way& b) {
-    const double x = Rank(a.candidate), y = Rank(b.candidate);
-    return x != y ? x < y : a.of < b.of;
+  std::vector<Way*> order;  // the ways themselves are large
+  for (Way& way : longer) order.push_back(&way);
+  std::sort(order.begin(), order.end(), [](const Way* a, const Way* b) {
+    const double x = Rank(a->candidate), y = Rank(b->candidate);
+    return x != y ? x < y : a->of < b->of;
   });
   std::vector<Way> kept;
-  for (Way& way : longer) {
+  for (Way* way : order) {
     if (kept.size() == kWays) break;
-    if (admits_(way.candidate)) kept.push_back(std::move(way));
+    if (admits_(way->candidate)) kept.push_back(std::move(*way));
   }
   return kept;
 }

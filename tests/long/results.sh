@@ -61,6 +61,8 @@ What these figures cannot say:
   settings); the two rows here, their null worlds and the worlds of other kinds were looked at for ten of them.
   Those of decision 47 were chosen in default:0-60 of GLM-4.5 and default:11-30 of MiniMax-M2 (some fifty
   settings); GLM-4.5 in worlds of other kinds and MiniMax-M2 in default:0-10 were looked at for six of them.
+  Those of decision 49 were chosen in default:11-60 of GLM-4.5, default:11-40 of MiniMax-M2 and six to ten worlds
+  of each other kind (some sixty settings); default:0-10 of both were looked at for some twenty of them.
 - A world counts where the uncorrected estimate misses it by enough: the section on the estimate says which do. In
   most worlds of GLM-4.5 the estimate orders more pairs rightly than the rule allows (8% wrong), though it misses
   the time of a step by 40%: its row says less than its figures do.
