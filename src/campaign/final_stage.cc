@@ -203,6 +203,8 @@ bool FellForCorrectness(const CampaignState& s) {
 
 std::optional<Action> LeaderFalls(const CampaignState& s) {
   if (s.leader.run.empty() || !s.calibration) return std::nullopt;
+  // It fell already, and no leader stands behind it.
+  if (!s.finals.empty() && s.finals.back().leader == s.leader.run) return std::nullopt;
   const GateVerdict shipped = VetShipped(s, s.leader.user);
   if (shipped.admitted) return std::nullopt;
   return Conclude(s, Read(s), shipped);
