@@ -117,11 +117,7 @@ std::string EarlierResult(const CampaignState& s, const std::string& hash) {
   return "it is the recipe as given";
 }
 
-}  // namespace
-
-namespace {
-
-Effective Measured(const CampaignState& s, const Effective& user) {
+Effective MeasuredForm(const CampaignState& s, const Effective& user) {
   return Instrument(s.recipe, user, WindowFor(s, 1, "run"), BuiltInRules()).effective;
 }
 
@@ -129,7 +125,7 @@ Effective Measured(const CampaignState& s, const Effective& user) {
 class ChangeGate {
  public:
   explicit ChangeGate(const CampaignState& s)
-      : s_(s), known_(s), facts_(known_.Facts(s)), measured_base_(Measured(s, s.recipe.base)) {}
+      : s_(s), known_(s), facts_(known_.Facts(s)), measured_base_(MeasuredForm(s, s.recipe.base)) {}
   ChangeGate(const ChangeGate&) = delete;  // the facts point into what it knows
   ChangeGate& operator=(const ChangeGate&) = delete;
 
@@ -139,7 +135,7 @@ class ChangeGate {
     // What will be executed differs from the measured baseline in exactly the change: a lever that
     // the instrumentation sets or removes would measure the baseline under another name.
     const Effective candidate = ApplyEdits(s_.leader.user, change.edits);
-    GateVerdict executed = CheckDifference(measured_base_, Measured(s_, candidate),
+    GateVerdict executed = CheckDifference(measured_base_, MeasuredForm(s_, candidate),
                                            Difference(s_.recipe.base, candidate));
     return executed.admitted ? verdict : executed;
   }

@@ -124,7 +124,8 @@ Result<CampaignEnd> RunCampaign(CampaignState& state, const CampaignParts& parts
 LaunchSpec SpecOf(const CampaignState& state, const LaunchIntended& intent, const Env& passed,
                   const std::string& script);
 
-// The gate as proposers may ask it: classes, defects, legality, duplicates; free.
+// The gate as proposers may ask it: classes, defects, legality, duplicates; free. Of the state as
+// it is now, which outlives it.
 Vet MakeVet(const CampaignState& state);
 
 // What an agent may be offered: the levers of the gates' table, or the declared ones, with their
