@@ -147,6 +147,11 @@ int FallsOf(const CampaignState& s) {
   return static_cast<int>(std::count_if(s.finals.begin(), s.finals.end(), measured));
 }
 
+// The leader fell, and no other stands behind it.
+bool FellAlready(const CampaignState& s) {
+  return !s.finals.empty() && s.finals.back().leader == s.leader.run;
+}
+
 Action ShipNothing(const CampaignState& s) {
   return Record{{ShipIntended{"no_gain", {}, fmt::format("shipped-{}", s.id.value)}}};
 }
@@ -202,9 +207,7 @@ bool FellForCorrectness(const CampaignState& s) {
 }
 
 std::optional<Action> LeaderFalls(const CampaignState& s) {
-  if (s.leader.run.empty() || !s.calibration) return std::nullopt;
-  // It fell already, and no leader stands behind it.
-  if (!s.finals.empty() && s.finals.back().leader == s.leader.run) return std::nullopt;
+  if (s.leader.run.empty() || !s.calibration || FellAlready(s)) return std::nullopt;
   const GateVerdict shipped = VetShipped(s, s.leader.user);
   if (shipped.admitted) return std::nullopt;
   return Conclude(s, Read(s), shipped);
@@ -222,8 +225,7 @@ Action DecideFinal(const CampaignState& s, const std::string& allocation) {
   }
   if (s.leader.run.empty() || !s.calibration) return ShipNothing(s);
   if (!MayFallBack(FallsOf(s), kLimits)) return ShipNothing(s);
-  // It fell already, and no leader stands behind it.
-  if (!s.finals.empty() && s.finals.back().leader == s.leader.run) return ShipNothing(s);
+  if (FellAlready(s)) return ShipNothing(s);
 
   const FinalRecord record = Read(s);
   const GateVerdict shipped = VetShipped(s, s.leader.user);

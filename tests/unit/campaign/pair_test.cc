@@ -87,7 +87,6 @@ TEST(FreshPair, IsNotLaunchedForATie) {
   const CampaignState s = c.State();
   EXPECT_TRUE(Pairs(s).empty());
   const RunRecord* run = c.Run(s, "speed-0.9747");
-
   ASSERT_TRUE(run != nullptr && run->judged);
   EXPECT_EQ(run->judged->standing, Standing::kTie) << run->judged->reason;
   EXPECT_EQ(BrokenBooks(c), "");
