@@ -36,7 +36,7 @@ constexpr double kNear = 2.8;        // times sigma: where a fresh pair decides,
 constexpr double kPairLaunches = 2;  // what it costs
 constexpr int kNullPatience = 5;     // launches without any win
 constexpr int kStillLaunches = 2;    // of NothingMoves
-constexpr double kApart = 0.6;       // likeness of layouts that count as one of them
+constexpr double kApart = 0.6;       // of two of them that are no more alike than this
 constexpr double kShouldMove = 0.08, kStill = 0.015;
 constexpr std::size_t kStackParts = 4;  // one primary and three enablers
 constexpr double kMinorLeast = 0.002;
@@ -265,7 +265,7 @@ class Search {
   bool Worthwhile(const Ranked& r) const { return r.worth >= Bar() && r.chance >= kChanceOfWin; }
 
   // Launches of unlike layouts that should have moved the step time and did not: something that no
-  // lever touches bounds it, such as the input pipeline. Of like ones the estimate is wrong.
+  // lever touches bounds it, such as the input pipeline. Like ones say that the estimate is wrong.
   bool NothingMoves() const {
     std::vector<const TrainingJob*> still;
     for (const Trial& t : history_.trials) {

@@ -58,7 +58,7 @@ class Space {
     double peak_share = 0;  // of the device; a job that does not fit needs enablers
   };
   using Judge = std::function<Projected(const TrainingJob&)>;
-  // Whether the gates take it. Asked of joint moves only: of a few dozen, not of all.
+  // Whether the gates take it. Asked of what joint moves grow from: of a few dozen, not of all.
   using Admits = std::function<bool(const Candidate&)>;
   std::vector<Candidate> Candidates(const Judge& judge, const Admits& admits) const;
 
